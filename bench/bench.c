@@ -26,9 +26,7 @@
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that everything works, not how fast"},
     {"only", FLAG_TEXT, "NAMES",
-     "sections to run, separated by commas: calls, store, handover, failover, run, groups, simulator, "
-     "cluster-kill, sessions-kill, "
-     "stores-kill, …; or all of cluster, sessions or stores"},
+     "sections to run, separated by commas: calls, store, handover, failover, run, groups, simulator, cluster-kill, sessions-kill, stores-kill, …; or all of cluster, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"servers", FLAG_TEXT, "FILE", "a file that lists servers to measure, see gavel-bench(1)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (with gnuplot) to this directory"},
@@ -257,10 +255,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     if (only && unknown_section(only))
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, "
-            "groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, "
-            "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
-            "-groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, -groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
             (int)strcspn(unknown_section(only), ","), unknown_section(only));
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);

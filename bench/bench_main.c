@@ -9,8 +9,7 @@
 const struct command commands[] = {
     {.name = "bench", .arguments = "",
      .summary = "measure how fast gavel is on this machine",
-     .help = "Measures the calls of the library, the store, hand-over and fail-over between real processes, "
-             "with the library, with gavel run and with three gaveld.",
+     .help = "Measures the calls of the library, the store, hand-over and fail-over between real processes, with the library, with gavel run and with three gaveld.",
      .flags = bench_flags, .run = command_bench},
     {0},
 };

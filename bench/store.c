@@ -193,8 +193,7 @@ enum gavel_status bench_store(struct bench *bench, struct rig *rig)
             report_samples(&bench->report, names[i], &series[i], NS_PER_US, "µs", (struct aim){0});
         report_note(
             &bench->report,
-            "at p50 a claim takes %.2f times SQLite's own smallest durable transaction, a read %.2f "
-            "times its smallest query",
+            "at p50 a claim takes %.2f times SQLite's own smallest durable transaction, a read %.2f times its smallest query",
             (double)samples_percentile(&series[CLAIM], 50) / (double)samples_percentile(&series[UPDATE], 50),
             (double)samples_percentile(&series[READ], 50) / (double)samples_percentile(&series[SELECT], 50));
     }

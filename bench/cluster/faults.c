@@ -224,10 +224,10 @@ static void tell(struct contest *contest, struct cluster *cluster)
                        "ms", none);
         report_value(report, "answers by which a woken leader leads", (double)contest->wrong, "answers",
                      (struct aim){.is_none = true});
-        report_note(report,
-                    "%zu answers of woken leaders were judged; the first ones were asked for while they were "
-                    "frozen",
-                    contest->answers);
+        report_note(
+            report,
+            "%zu answers of woken leaders were judged; the first ones were asked for while they were frozen",
+            contest->answers);
     }
     report_samples(report, "floor: write 4 KiB, fdatasync", &series[DISK], NS_PER_MS, "ms", none);
     bench_cluster_note(cluster, contest->failed);

@@ -133,10 +133,10 @@ static enum gavel_status run(struct cluster *cluster)
     if (status == GAVEL_OK)
         status = run_fixed(&rig, true);
     bench_cluster_note(cluster, 0);
-    report_note(&cluster->bench->report,
-                "one process makes the load, on one CPU and at nice %d; latencies at a fixed rate count from "
-                "when the request was due",
-                LOAD_NICE);
+    report_note(
+        &cluster->bench->report,
+        "one process makes the load, on one CPU and at nice %d; latencies at a fixed rate count from when the request was due",
+        LOAD_NICE);
     load_rig_close(&rig);
     return status;
 }

@@ -106,8 +106,9 @@ int command_demo(const struct cli *cli, int argc, char **argv)
         code = cli_fail(cli, status, "%s", error.message);
     } else {
         if (!cli->config.json)
-            (void)printf("Three `gavel run`, one SQLite file, settings `local`; the command beats every "
-                         "millisecond.\n\n");
+            (void)printf(
+                "Three `gavel run`, one SQLite file, settings `local`; the command beats every millisecond.\n"
+                "\n");
         (void)fflush(stdout); /* before the forks */
         demo_run_steps(demo);
         code = conclude(demo);

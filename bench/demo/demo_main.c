@@ -9,8 +9,7 @@
 const struct command commands[] = {
     {.name = "demo", .arguments = "",
      .summary = "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
-     .help = "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command "
-             "of leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. "
+     .help = "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command of leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. "
              "Fails if they did.",
      .flags = demo_flags, .run = command_demo},
     {0},

@@ -184,8 +184,7 @@ static enum gavel_status run(struct cluster *cluster)
         status = measure(&rig, leader);
     report_note(
         &cluster->bench->report,
-        "answers of the cluster's leader from its own table, of %zu groups; plain TCP on loopback; one "
-        "process makes the load, on one CPU and at nice %d",
+        "answers of the cluster's leader from its own table, of %zu groups; plain TCP on loopback; one process makes the load, on one CPU and at nice %d",
         holder.own.count, LOAD_NICE);
     bench_cluster_note(cluster, 0);
     sessions_end(cluster->rig, HOLDER);

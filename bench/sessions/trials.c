@@ -219,9 +219,9 @@ static enum gavel_status run_freeze(struct cluster *cluster)
         status = freeze(cluster, SHORT_TTL_MS, "short", most);
     if (status == GAVEL_OK && !bench->is_quick)
         status = freeze(cluster, SESSIONS_TTL_MS, "long", most < FEW_AFTER_FREEZE ? most : FEW_AFTER_FREEZE);
-    report_note(&cluster->bench->report,
-                "clients by TCP that tell of no process; their last keep-alive was up to a third of the time "
-                "to live before the signal");
+    report_note(
+        &cluster->bench->report,
+        "clients by TCP that tell of no process; their last keep-alive was up to a third of the time to live before the signal");
     bench_cluster_note(cluster, 0);
     return status;
 }

@@ -16,8 +16,9 @@ enum gavel_status stores_list(struct bench *bench, struct servers *ret_servers)
     struct gavel_error error = {0};
 
     if (!bench->servers) {
-        report_note(&bench->report, "left out: name servers with --servers FILE (see gavel-bench(1)), or let "
-                                    "`make bench ARGS='--only stores'` start some");
+        report_note(
+            &bench->report,
+            "left out: name servers with --servers FILE (see gavel-bench(1)), or let `make bench ARGS='--only stores'` start some");
         return GAVEL_ERR_NOT_FOUND;
     }
     enum gavel_status status = servers_read(bench->servers, ret_servers, &error);

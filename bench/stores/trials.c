@@ -45,8 +45,7 @@
 #define PARALLEL_TRIAL_LIMIT_NS (120 * NS_PER_S)
 
 static const char gavel_command[] =
-    "\"$PROGRAM\" run --store \"$STORE\" --group \"$KEY\" --id \"$ID\" -- sh -c "
-    "'echo leads; exec sleep 600'";
+    "\"$PROGRAM\" run --store \"$STORE\" --group \"$KEY\" --id \"$ID\" -- sh -c 'echo leads; exec sleep 600'";
 
 struct race {
     struct bench *bench;

@@ -39,14 +39,13 @@ static void trace_profile(struct world *world, uint64_t seed)
     for (unsigned i = 0; i < p->slots; i++) {
         const struct gavel_settings *s = &p->settings[i];
 
-        TRACE(world, &world->processes[i],
-              "lease %lld ms, heartbeat %lld, call %lld, grace %lld, margin %lld, drift %d ppm, %s%s, min "
-              "%lld, max %lld, "
-              "priority %d",
-              (long long)s->lease_ms, (long long)s->heartbeat_ms, (long long)s->call_timeout_ms,
-              (long long)s->stop_grace_ms, (long long)s->stop_margin_ms, s->drift_ppm,
-              gavel_policy_name(s->policy), s->preempt ? " preempts" : "", (long long)s->min_mandate_ms,
-              (long long)s->max_mandate_ms, (int)world->processes[i].priority);
+        TRACE(
+            world, &world->processes[i],
+            "lease %lld ms, heartbeat %lld, call %lld, grace %lld, margin %lld, drift %d ppm, %s%s, min %lld, max %lld, priority %d",
+            (long long)s->lease_ms, (long long)s->heartbeat_ms, (long long)s->call_timeout_ms,
+            (long long)s->stop_grace_ms, (long long)s->stop_margin_ms, s->drift_ppm,
+            gavel_policy_name(s->policy), s->preempt ? " preempts" : "", (long long)s->min_mandate_ms,
+            (long long)s->max_mandate_ms, (int)world->processes[i].priority);
     }
 }
 

@@ -145,9 +145,10 @@ void seeds_bench(const struct simulator *simulator, const struct run_options *op
         virtual += (double)result.ended_at / (double)NS_PER_S;
         took = pool_seconds_now() - began;
     }
-    (void)printf("%" PRIu64 " runs in %.1f s on one core: %.0f runs/s, %.1f virtual seconds each, "
-                 "%.0f runs of %u virtual seconds/s, %.0f events/s\n",
-                 runs, took, (double)runs / took, virtual / (double)runs, virtual / simulator->seconds / took,
-                 simulator->seconds, (double)events / took);
+    (void)printf(
+        "%" PRIu64
+        " runs in %.1f s on one core: %.0f runs/s, %.1f virtual seconds each, %.0f runs of %u virtual seconds/s, %.0f events/s\n",
+        runs, took, (double)runs / took, virtual / (double)runs, virtual / simulator->seconds / took,
+        simulator->seconds, (double)events / took);
     simulator->end(memory);
 }

@@ -200,13 +200,13 @@ void ghost_check(struct cluster *cluster, const struct node *node, const struct 
     if (!peer || !member || member->is_refused || peer->directory != member->directory)
         return;
     if (!peer->is_refused && peer->start == message->start)
-        cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
-                        "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met "
-                        "incarnation %llu, which had acknowledged %llu",
-                        node->label, (unsigned long long)message->from,
-                        (unsigned long long)message->incarnation, (unsigned long long)message->began_at,
-                        (unsigned long long)node->known[message->from - 1].now.incarnation,
-                        (unsigned long long)node->known[message->from - 1].now.acked);
+        cluster_violate(
+            cluster, RAFT_INVARIANT_DISOWNED,
+            "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met incarnation %llu, which had acknowledged %llu",
+            node->label, (unsigned long long)message->from, (unsigned long long)message->incarnation,
+            (unsigned long long)message->began_at,
+            (unsigned long long)node->known[message->from - 1].now.incarnation,
+            (unsigned long long)node->known[message->from - 1].now.acked);
     if (peer->is_refused && could_write(&node->raft))
         cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
                         "%s leads and does not write down that node %llu is refused", node->label,

@@ -525,8 +525,7 @@ static void compare(struct session_referee *referee, const struct shadow_group *
         group->candidate_count != there->candidate_count || group->note_count != there->note_count)
         session_referee_violate(
             referee, SESSION_INVARIANT_TABLE,
-            "%s: held %d, version %llu, wish %llu, %zu candidates, %zu notes; it should be %d, %llu, "
-            "%llu, %zu, %zu",
+            "%s: held %d, version %llu, wish %llu, %zu candidates, %zu notes; it should be %d, %llu, %llu, %zu, %zu",
             name, there->is_held, (ull)there->version, (ull)there->wish_epoch, there->candidate_count,
             there->note_count, group->is_held, (ull)group->version, (ull)group->wish_epoch,
             group->candidate_count, group->note_count);

@@ -141,9 +141,9 @@ void help_program(const struct cli *cli, FILE *file)
     stores(cli, file);
     exit_codes(cli, file, ~0u);
     fputc('\n', file);
-    print_wrapped(file, width, 0, 0,
-                  "Flags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of "
-                  "--config, which beats the preset. For more, see `gavel COMMAND --help` and gavel(1).");
+    print_wrapped(
+        file, width, 0, 0,
+        "Flags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of --config, which beats the preset. For more, see `gavel COMMAND --help` and gavel(1).");
 }
 
 void help_command(const struct cli *cli, const struct command *command, FILE *file)

@@ -61,15 +61,15 @@ static bool is_of_our_cluster(struct cluster_link_stream *stream)
     struct tls_identity identity;
 
     if (!tls_identity_of(stream->ssl, &identity)) {
-        cluster_link_stream_fail(stream, "its certificate does not say whose it is: it needs O = cluster and "
-                                         "CN = node, as `gavel cert issue` writes them");
+        cluster_link_stream_fail(
+            stream,
+            "its certificate does not say whose it is: it needs O = cluster and CN = node, as `gavel cert issue` writes them");
         return false;
     }
     if (strcmp(identity.cluster, own) != 0) {
         cluster_link_stream_fail(
             stream,
-            "its certificate is for cluster \"%.32s\", ours for \"%.32s\"; give addresses or a "
-            "certificate of one cluster",
+            "its certificate is for cluster \"%.32s\", ours for \"%.32s\"; give addresses or a certificate of one cluster",
             identity.cluster, own);
         return false;
     }
@@ -84,8 +84,7 @@ static bool is_of_our_cluster(struct cluster_link_stream *stream)
             stream,
             identity.kind == TLS_KIND_CLIENT
                 ? "its certificate is a client's, not a node's"
-                : "its certificate does not say that it is a node's, like all from before 0.7.0; issue it "
-                  "again with `gavel cert issue %.40s --force`",
+                : "its certificate does not say that it is a node's, like all from before 0.7.0; issue it again with `gavel cert issue %.40s --force`",
             identity.node);
         return false;
     }
@@ -103,9 +102,9 @@ static bool is_whom_we_dialled(struct cluster_link_stream *stream)
 
     X509_free(cert);
     if (!is_right)
-        cluster_link_stream_fail(stream,
-                                 "its certificate is not for this name or address; issue it with --host for "
-                                 "each that clients use");
+        cluster_link_stream_fail(
+            stream,
+            "its certificate is not for this name or address; issue it with --host for each that clients use");
     return is_right;
 }
 
@@ -256,8 +255,8 @@ static void connect_over_tcp(struct cluster_link_stream *stream, const struct so
 {
     if (!stream->cluster->tls && !address_is_loopback(address))
         cluster_link_stream_fail(
-            stream, "it is not on this machine, and plain TCP is only for this machine; add ca, cert and "
-                    "key");
+            stream,
+            "it is not on this machine, and plain TCP is only for this machine; add ca, cert and key");
     else
         connect_to(stream, (const struct sockaddr *)address, length);
 }

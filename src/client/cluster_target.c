@@ -53,8 +53,7 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
         return GAVEL_OK;
     return error_set(
         error, GAVEL_ERR_INVALID,
-        "%.120s is not on this machine, and plain TCP is only for this machine; add ca, cert and key, as in "
-        "?ca=FILE&cert=FILE&key=FILE",
+        "%.120s is not on this machine, and plain TCP is only for this machine; add ca, cert and key, as in ?ca=FILE&cert=FILE&key=FILE",
         address);
 }
 
@@ -193,8 +192,7 @@ static enum gavel_status take_option(struct cluster_link_target *target, const c
         if (!equals || !decode(equals + 1, length - name - 1, options[i].buffer, options[i].size))
             return error_set(
                 error, GAVEL_ERR_INVALID,
-                "the option %s has no valid value; write %s=VALUE, of at most %zu bytes, with %%25 for a %% "
-                "and %%26 for a &",
+                "the option %s has no valid value; write %s=VALUE, of at most %zu bytes, with %%25 for a %% and %%26 for a &",
                 options[i].name, options[i].name, options[i].size - 1);
         return options[i].buffer == ttl ? take_ttl(target, ttl, error) : GAVEL_OK;
     }

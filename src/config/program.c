@@ -119,8 +119,7 @@ static enum gavel_status find_in(struct arena *arena, const char *name, const ch
         return denied(denied_path, denied_reason, error);
     return error_set(
         error, GAVEL_ERR_NOT_FOUND,
-        "there is no program \"%.100s\" in the directories of PATH (%.200s); give its whole path, or ./%.60s "
-        "if it is in this directory",
+        "there is no program \"%.100s\" in the directories of PATH (%.200s); give its whole path, or ./%.60s if it is in this directory",
         name, search, name);
 }
 

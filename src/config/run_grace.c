@@ -49,11 +49,11 @@ enum gavel_status run_settings_check(const struct gavel_settings *settings, stru
     char text[FLAG_TEXT_MAX];
 
     if (status == GAVEL_OK && settings->stop_grace_ms < LEAST_GRACE_MS)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "a stop grace of %" PRId64
-                         " ms is too short for a tree of processes to die in time; "
-                         "give --stop-grace %dms or more",
-                         settings->stop_grace_ms, LEAST_GRACE_MS);
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "a stop grace of %" PRId64
+            " ms is too short for a tree of processes to die in time; give --stop-grace %dms or more",
+            settings->stop_grace_ms, LEAST_GRACE_MS);
     if (status == GAVEL_OK)
         return GAVEL_OK;
     if (lease > settings->lease_ms)

@@ -70,10 +70,10 @@ enum gavel_status run_user_find(struct arena *arena, const char *user, struct gu
     if (uid == geteuid())
         return GAVEL_OK;
     if (geteuid() != 0)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "only root may run a command as the user \"%.60s\"; start gavel as root, or as that "
-                         "user and remove the line",
-                         user);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "only root may run a command as the user \"%.60s\"; start gavel as root, or as that user and remove the line",
+            user);
     child->has_user = true;
     child->uid = uid;
     child->gid = entry ? entry->pw_gid : (gid_t)uid;

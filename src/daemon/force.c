@@ -32,9 +32,9 @@ static bool ask(const struct daemon_config *config)
     if (config->is_confirmed)
         return true;
     if (!isatty(STDIN_FILENO)) {
-        (void)fputs("gaveld: there is no terminal to ask on; nothing was changed. Add --yes if you are "
-                    "sure.\n",
-                    stderr);
+        (void)fputs(
+            "gaveld: there is no terminal to ask on; nothing was changed. Add --yes if you are sure.\n",
+            stderr);
         return false;
     }
     (void)fprintf(stderr, "\nType the name of the cluster to go on: ");
@@ -72,8 +72,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
         error->status = GAVEL_ERR_NOT_FOUND;
         (void)snprintf(
             error->message, sizeof error->message,
-            "the directory %.300s is empty; there is no data for a new cluster (--bootstrap founds an empty "
-            "one)",
+            "the directory %.300s is empty; there is no data for a new cluster (--bootstrap founds an empty one)",
             config->data);
         status = error->status;
     }

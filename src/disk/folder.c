@@ -90,10 +90,10 @@ static enum gavel_status check_file_system(const struct disk *disk, struct gavel
         return disk_error(disk, errno, "looking at its file system", error);
     name = filesystem_refused((uint32_t)info.f_type);
     if (name)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the data directory %.200s is on %s, where LMDB cannot keep data safely; use a "
-                         "directory on a local disk",
-                         disk->folder, name);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the data directory %.200s is on %s, where LMDB cannot keep data safely; use a directory on a local disk",
+            disk->folder, name);
     return GAVEL_OK;
 }
 
@@ -117,10 +117,10 @@ static enum gavel_status check_empty(const struct disk *disk, struct gavel_error
         item = readdir(folder);
     } while (item && is_ours(item->d_name));
     if (item)
-        status = error_set(error, GAVEL_ERR_INVALID,
-                           "the directory %.200s has \"%.60s\" in it and no data of a node (%s): it is not "
-                           "one of ours; name the right directory, or an empty one",
-                           disk->folder, item->d_name, DISK_FILE);
+        status = error_set(
+            error, GAVEL_ERR_INVALID,
+            "the directory %.200s has \"%.60s\" in it and no data of a node (%s): it is not one of ours; name the right directory, or an empty one",
+            disk->folder, item->d_name, DISK_FILE);
     else if (errno != 0)
         status = disk_error(disk, errno, "reading it", error);
     (void)closedir(folder); /* only read */

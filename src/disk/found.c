@@ -137,17 +137,17 @@ enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_genera
     int code;
 
     if (!disk->env)
-        return error_set(error, GAVEL_ERR_STATE,
-                         "the data directory %.200s is empty: there is no cluster to continue; use the "
-                         "directory of a node that was a member",
-                         disk->folder);
+        return error_set(
+            error, GAVEL_ERR_STATE,
+            "the data directory %.200s is empty: there is no cluster to continue; use the directory of a node that was a member",
+            disk->folder);
     if (disk->is_begun)
         return error_set(error, GAVEL_ERR_STATE, "the node of %.200s has begun already", disk->folder);
     if (disk->config.count == 0)
-        return error_set(error, GAVEL_ERR_STATE,
-                         "the node of %.200s has never heard from a leader: there is no cluster to continue; "
-                         "use the directory of another node",
-                         disk->folder);
+        return error_set(
+            error, GAVEL_ERR_STATE,
+            "the node of %.200s has never heard from a leader: there is no cluster to continue; use the directory of another node",
+            disk->folder);
     if (disk->contents.state.generation >= RAFT_NUMBER_MAX - 1 || disk->contents.last >= RAFT_NUMBER_MAX - 1)
         return disk_damaged(disk, error, "a number in it is too large to be true");
     status = disk_survey_terms(disk, &terms, error);

@@ -31,10 +31,10 @@ static enum gavel_status taken(const struct disk *disk, struct gavel_error *erro
     /* Free again, or in a pid namespace that we do not see: then it has no number for us. */
     if (fcntl(disk->lock_fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0)
         (void)snprintf(holder, sizeof holder, "process %ld", (long)lock.l_pid);
-    return error_set(error, GAVEL_ERR_STATE,
-                     "%s uses the data directory %.200s; every node needs one of its own, so stop that "
-                     "process or give this one another directory",
-                     holder, disk->folder);
+    return error_set(
+        error, GAVEL_ERR_STATE,
+        "%s uses the data directory %.200s; every node needs one of its own, so stop that process or give this one another directory",
+        holder, disk->folder);
 }
 
 enum gavel_status disk_lock(struct disk *disk, struct gavel_error *error)

@@ -19,10 +19,10 @@
 
 enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error)
 {
-    return error_set(error, GAVEL_ERR_IO,
-                     "a write to the data directory %.200s has failed before; nothing more is written: check "
-                     "the disk and start the node again",
-                     disk->folder);
+    return error_set(
+        error, GAVEL_ERR_IO,
+        "a write to the data directory %.200s has failed before; nothing more is written: check the disk and start the node again",
+        disk->folder);
 }
 
 enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk, struct gavel_error *error)

@@ -51,10 +51,10 @@ static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_ele
     *ret_elector_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (!guard->shared || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return error_set(error, GAVEL_ERR_IO,
-                         "cannot get the resources for the guard: %s; check the limits (ulimit -a); Linux "
-                         "5.3 or later is needed",
-                         strerror(errno));
+        return error_set(
+            error, GAVEL_ERR_IO,
+            "cannot get the resources for the guard: %s; check the limits (ulimit -a); Linux 5.3 or later is needed",
+            strerror(errno));
     return tree_open(&guard->tree, CONTAIN_WALK, error);
 }
 

@@ -73,10 +73,10 @@ enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_e
     if (*where == '\0')
         return GAVEL_OK;
     if (!address_parse(where, &address, &size))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the doorbell address \"%s\" is not valid; give it in numbers, such as 127.0.0.1, "
-                         "192.0.2.1:7000 or [::1]",
-                         where);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the doorbell address \"%s\" is not valid; give it in numbers, such as 127.0.0.1, 192.0.2.1:7000 or [::1]",
+            where);
     if (address_is_wildcard(&address))
         return error_set(
             error, GAVEL_ERR_INVALID,

@@ -51,8 +51,7 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
     if (!url && gavel_default_store(buffer, sizeof buffer) != GAVEL_OK)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute "
-            "path that fits; name a store");
+            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute path that fits; name a store");
     if (!url)
         url = buffer;
     if (gavel->on_death && on_death_set_store(gavel->on_death, url) != GAVEL_OK)

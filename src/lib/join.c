@@ -56,8 +56,7 @@ static enum gavel_status check_options(const struct gavel *gavel, const struct g
     if (options->enabled && !gavel->store)
         return error_set(
             error, GAVEL_ERR_STATE,
-            "this handle was opened without a store, so an election is not possible; name a store, or "
-            "join with enabled = false");
+            "this handle was opened without a store, so an election is not possible; name a store, or join with enabled = false");
     return GAVEL_OK;
 }
 
@@ -168,10 +167,10 @@ static enum gavel_status enter(struct gavel_candidate *candidate, struct gavel_e
     }
     pthread_mutex_unlock(&gavel->mutex);
     if (status == GAVEL_ERR_STATE)
-        return error_set(error, status,
-                         "candidate \"%s\" is in group \"%s\" already; choose another id, or use "
-                         "gavel_subscribe() on the first",
-                         candidate->id, candidate->group);
+        return error_set(
+            error, status,
+            "candidate \"%s\" is in group \"%s\" already; choose another id, or use gavel_subscribe() on the first",
+            candidate->id, candidate->group);
     if (status != GAVEL_OK)
         return error_set(error, status, "cannot keep the mandate of group \"%s\": %s", candidate->group,
                          gavel_status_text(status));

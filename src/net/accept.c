@@ -94,10 +94,10 @@ static enum gavel_status fail(const struct transport *transport, int failure, st
     const char *listen = transport->settings.listen;
 
     if (failure == EADDRINUSE)
-        return error_set(error, GAVEL_ERR_IO,
-                         "cannot listen on %s: another process uses that port; stop it, or set another "
-                         "\"listen\"",
-                         listen);
+        return error_set(
+            error, GAVEL_ERR_IO,
+            "cannot listen on %s: another process uses that port; stop it, or set another \"listen\"",
+            listen);
     if (failure == EADDRNOTAVAIL)
         return error_set(error, GAVEL_ERR_IO, "cannot listen on %s: this machine has no such address",
                          listen);
@@ -156,10 +156,10 @@ enum gavel_status accept_open(struct transport *transport, struct gavel_error *e
     if (status != GAVEL_OK)
         return status;
     if (!transport->tls && !address_is_loopback(&address))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "will not listen on %s without TLS: anybody there could act as a member; set tls "
-                         "(\"gavel cert\" creates the files), or listen on 127.0.0.1",
-                         transport->settings.listen);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "will not listen on %s without TLS: anybody there could act as a member; set tls (\"gavel cert\" creates the files), or listen on 127.0.0.1",
+            transport->settings.listen);
     for (int i = 0; i < PORT_ATTEMPTS && failure == EADDRINUSE; i++) {
         failure = open_both(transport, &address, length);
         if (address_port(&address) != 0)

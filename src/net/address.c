@@ -50,8 +50,7 @@ enum gavel_status address_split(const char *address, struct address_parts *ret_p
     if (!colon || !is_port(colon + 1))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "\"%.100s\" is not an address; write host:port, the host as in 10.0.0.1:PORT, node1:PORT or "
-            "[fe80::1]:PORT",
+            "\"%.100s\" is not an address; write host:port, the host as in 10.0.0.1:PORT, node1:PORT or [fe80::1]:PORT",
             address);
     memcpy(ret_parts->host, host, length);
     ret_parts->host[length] = '\0';

@@ -101,10 +101,10 @@ static bool is_of_a_node(const struct connection *connection, const char *who,
         text_write(text, TEXT, "the certificate of %s is a client's; clients do not speak on this port",
                    identity.node);
     else if (identity.kind != TLS_KIND_NODE)
-        text_write(text, TEXT,
-                   "the certificate of %s does not say that it is a node's, like all from before 0.7.0; "
-                   "issue it again with \"gavel cert issue %s --force\"",
-                   identity.node, identity.node);
+        text_write(
+            text, TEXT,
+            "the certificate of %s does not say that it is a node's, like all from before 0.7.0; issue it again with \"gavel cert issue %s --force\"",
+            identity.node, identity.node);
     else {
         *ret_identity = identity;
         return true;
@@ -332,15 +332,14 @@ static void write_unproven(const struct connection *connection, const struct pee
     const struct peer_hello *self = &connection->transport->settings.self;
 
     if (hello->has_nonce)
-        text_write(text, TEXT,
-                   "%s and %s do not have the same secret of cluster \"%s\"; set \"secret\" to the same file "
-                   "for all nodes",
-                   hello->name, self->name, self->cluster_name);
+        text_write(
+            text, TEXT,
+            "%s and %s do not have the same secret of cluster \"%s\"; set \"secret\" to the same file for all nodes",
+            hello->name, self->name, self->cluster_name);
     else
         text_write(
             text, TEXT,
-            "%s does not prove that it has the secret of cluster \"%s\", as no program from before 0.7.0 "
-            "can; upgrade it, or set tls",
+            "%s does not prove that it has the secret of cluster \"%s\", as no program from before 0.7.0 can; upgrade it, or set tls",
             hello->name, self->cluster_name);
 }
 
@@ -400,15 +399,14 @@ static bool is_expected(const struct connection *connection, const struct peer_h
     else if (!is_member(transport, hello) && is_ahead(transport, hello))
         text_write(
             text, TEXT,
-            "%s is not a member of cluster \"%s\", as far as %s knows, and cannot prove that it was added "
-            "since: give all nodes the same \"secret\" (gavel cert secret), or replace %s",
+            "%s is not a member of cluster \"%s\", as far as %s knows, and cannot prove that it was added since: give all nodes the same \"secret\" (gavel cert secret), or replace %s",
             hello->name, self->cluster_name, self->name, self->name);
     else if (!is_member(transport, hello))
-        text_write(text, TEXT,
-                   "%s is not a member of cluster \"%s\", as far as %s knows; to add it: gavel member add %s "
-                   "%s",
-                   hello->name, self->cluster_name, self->name, hello->name,
-                   hello->address[0] ? hello->address : "ADDRESS");
+        text_write(
+            text, TEXT,
+            "%s is not a member of cluster \"%s\", as far as %s knows; to add it: gavel member add %s %s",
+            hello->name, self->cluster_name, self->name, hello->name,
+            hello->address[0] ? hello->address : "ADDRESS");
     else if (is_double(older, connection, hello))
         text_write(text, TEXT,
                    "two nodes are called %s, and one is connected from %s already; give each its own name",

@@ -100,10 +100,10 @@ static enum gavel_status read_lines(FILE *file, const char *path, struct list *l
         if (!*text || *text == '#')
             continue;
         if (!take_digest(text, digest))
-            status = error_set(error, GAVEL_ERR_INVALID,
-                               "line %d of %.200s is not the SHA-256 of a certificate; \"gavel cert revoke\" "
-                               "writes them, \"gavel cert show\" prints them",
-                               number, path);
+            status = error_set(
+                error, GAVEL_ERR_INVALID,
+                "line %d of %.200s is not the SHA-256 of a certificate; \"gavel cert revoke\" writes them, \"gavel cert show\" prints them",
+                number, path);
         else if (list->count == LISTED_MAX)
             status = error_set(error, GAVEL_ERR_INVALID,
                                "%.200s names more than %d certificates; a new CA is better by now", path,
@@ -128,11 +128,10 @@ enum gavel_status revoked_load(const char *path, SSL_CTX *context, struct gavel_
     if (file)
         status = read_lines(file, path, list, error);
     else
-        status =
-            error_set(error, GAVEL_ERR_IO,
-                      "the list of revoked certificates %.200s cannot be read: %s; an empty file revokes "
-                      "none",
-                      path, strerror(errno));
+        status = error_set(
+            error, GAVEL_ERR_IO,
+            "the list of revoked certificates %.200s cannot be read: %s; an empty file revokes none", path,
+            strerror(errno));
     if (file)
         (void)fclose(file);               /* it was only read */
     (void)pthread_once(&once, make_slot); /* fails only for what is no pthread_once_t */

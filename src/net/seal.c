@@ -27,10 +27,10 @@ enum gavel_status seal_key_read(const char *path, uint8_t ret_key[SEAL_KEY_BYTES
     size_t size;
 
     if (!file)
-        return error_set(error, GAVEL_ERR_IO,
-                         "the secret %s cannot be read: %s; every node needs the file cluster.secret that "
-                         "\"gavel cert init\" has written",
-                         path, strerror(errno));
+        return error_set(
+            error, GAVEL_ERR_IO,
+            "the secret %s cannot be read: %s; every node needs the file cluster.secret that \"gavel cert init\" has written",
+            path, strerror(errno));
     size = fread(secret, 1, sizeof secret, file);
     if (ferror(file)) {
         (void)fclose(file); /* it was only read */
@@ -45,10 +45,10 @@ enum gavel_status seal_key_read(const char *path, uint8_t ret_key[SEAL_KEY_BYTES
     while (size > 0 && isspace(secret[size - 1]))
         size--;
     if (size < SECRET_BYTES_MIN)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the secret %s has %zu bytes and needs at least %d; write one with \"gavel cert "
-                         "secret\" and copy it to all nodes",
-                         path, size, SECRET_BYTES_MIN);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the secret %s has %zu bytes and needs at least %d; write one with \"gavel cert secret\" and copy it to all nodes",
+            path, size, SECRET_BYTES_MIN);
     (void)SHA256(secret, size, ret_key); /* returns where it wrote */
     OPENSSL_cleanse(secret, sizeof secret);
     return GAVEL_OK;

@@ -35,10 +35,10 @@ static enum gavel_status check_readable(const char *what, const char *path, stru
 {
     if (access(path, R_OK) == 0)
         return GAVEL_OK;
-    return error_set(error, GAVEL_ERR_IO,
-                     "the %s %s cannot be read: %s; correct the path or its permissions, or make one with "
-                     "\"gavel cert\"",
-                     what, path, strerror(errno));
+    return error_set(
+        error, GAVEL_ERR_IO,
+        "the %s %s cannot be read: %s; correct the path or its permissions, or make one with \"gavel cert\"",
+        what, path, strerror(errno));
 }
 
 static enum gavel_status fail(struct gavel_error *error, const char *what, const char *path, const char *next)
@@ -78,10 +78,10 @@ static enum gavel_status load(SSL_CTX *context, const struct tls_files *files, s
         return GAVEL_OK;
 mismatch:
     ERR_clear_error();
-    return error_set(error, GAVEL_ERR_INVALID,
-                     "the key %s does not belong to the certificate %s; give the two files that were "
-                     "written together",
-                     files->key, files->cert);
+    return error_set(
+        error, GAVEL_ERR_INVALID,
+        "the key %s does not belong to the certificate %s; give the two files that were written together",
+        files->key, files->cert);
 }
 
 static void write_date(const ASN1_TIME *time, char buffer[32])
@@ -124,11 +124,10 @@ static enum gavel_status check_signed(SSL_CTX *context, const struct tls_files *
                                       SSL_CTX_get0_certificate(context), between) != 1)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     else if (X509_verify_cert(check) != 1)
-        status =
-            error_set(error, GAVEL_ERR_INVALID,
-                      "the certificate %s was not signed by the CA %s: %s; give the CA that \"gavel cert "
-                      "issue\" used",
-                      files->cert, files->ca, X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
+        status = error_set(
+            error, GAVEL_ERR_INVALID,
+            "the certificate %s was not signed by the CA %s: %s; give the CA that \"gavel cert issue\" used",
+            files->cert, files->ca, X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
     X509_STORE_CTX_free(check);
     ERR_clear_error();
     return status;
@@ -300,11 +299,10 @@ enum gavel_status tls_identity_of_file(const char *path, struct tls_identity *re
     if (!cert)
         return fail(error, "certificate", path, "it must be in PEM");
     if (!take_identity(cert, ret_identity))
-        status =
-            error_set(error, GAVEL_ERR_INVALID,
-                      "the certificate %s does not say who it is for; it needs O = cluster and CN = node, "
-                      "once each, as \"gavel cert issue\" writes them",
-                      path);
+        status = error_set(
+            error, GAVEL_ERR_INVALID,
+            "the certificate %s does not say who it is for; it needs O = cluster and CN = node, once each, as \"gavel cert issue\" writes them",
+            path);
     X509_free(cert);
     return status;
 }

@@ -202,8 +202,7 @@ void rules_explain(const struct store_request *request, enum gavel_status status
     else if (status == GAVEL_ERR_DONE)
         reply_fail(
             reply, status,
-            "the work of group \"%.60s\" is done for good, by \"%.60s\" with epoch %llu; choose another "
-            "name for new work",
+            "the work of group \"%.60s\" is done for good, by \"%.60s\" with epoch %llu; choose another name for new work",
             request->group, reply->record.holder, (unsigned long long)reply->record.epoch);
     else if (status == GAVEL_ERR_NOT_HOLDER)
         reply_fail(reply, status,
@@ -249,9 +248,9 @@ bool rules_heartbeat(const struct registration_row *row, const struct store_requ
         return true;
     reply->other_instance = other->instance;
     reply->other_beats = other->beats;
-    reply_fail(reply, GAVEL_ERR_ID_IN_USE,
-               "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); choose "
-               "another id or stop that process",
-               other->id, request->group, (int)other->process.pid);
+    reply_fail(
+        reply, GAVEL_ERR_ID_IN_USE,
+        "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); choose another id or stop that process",
+        other->id, request->group, (int)other->process.pid);
     return false;
 }

@@ -91,10 +91,10 @@ static enum gavel_status refuse_scheme(const char *url, struct gavel_error *erro
 
     for (size_t i = 0; store_kinds[i].scheme; i++)
         if (store_kinds[i].option && is_scheme(store_kinds[i].scheme, url, length))
-            return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                             "there is no store \"%s\" in this build; build gavel with -D%s=enabled, or use "
-                             "another; `gavel store list` lists them",
-                             store_kinds[i].scheme, store_kinds[i].option);
+            return error_set(
+                error, GAVEL_ERR_STORE_UNSUPPORTED,
+                "there is no store \"%s\" in this build; build gavel with -D%s=enabled, or use another; `gavel store list` lists them",
+                store_kinds[i].scheme, store_kinds[i].option);
     for (size_t i = 0; i < sizeof other_schemes / sizeof *other_schemes; i++)
         if (is_scheme(other_schemes[i].scheme, url, length))
             return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,

@@ -88,9 +88,9 @@ static enum gavel_status take_authority(const struct url_form *form, char *text,
     if (at) {
         *at = '\0';
         if (strchr(text, ':'))
-            return error_set(error, GAVEL_ERR_INVALID,
-                             "there is a password in the URL of the store, where process lists and logs show "
-                             "it; remove it, and see gavel-stores(7) for where it belongs");
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "there is a password in the URL of the store, where process lists and logs show it; remove it, and see gavel-stores(7) for where it belongs");
         if (!*text || !decode(text))
             return refuse(form, error, "the user has no name");
         url->user = text;

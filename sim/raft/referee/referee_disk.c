@@ -116,8 +116,7 @@ static void check_restored(struct raft_referee *referee, const struct shadow *sh
         restore->snapshot.index != shadow->disk_log.base)
         raft_referee_violate(
             referee, RAFT_INVARIANT_RESTORED,
-            "node %llu is given another state than its disk held: term %llu, vote %llu, log %llu "
-            "to %llu instead of %llu, %llu, %llu to %llu",
+            "node %llu is given another state than its disk held: term %llu, vote %llu, log %llu to %llu instead of %llu, %llu, %llu to %llu",
             (ull)shadow->id, (ull)state->term, (ull)state->vote, (ull)restore->snapshot.index,
             (ull)(restore->snapshot.index + restore->entry_count), (ull)disk->term, (ull)disk->vote,
             (ull)shadow->disk_log.base, (ull)terms_last(&shadow->disk_log));
@@ -140,8 +139,7 @@ void referee_disk_started(struct raft_referee *referee, struct shadow *shadow,
         raft_log_last(&raft->log) != terms_last(&shadow->memory))
         raft_referee_violate(
             referee, RAFT_INVARIANT_RESTORED,
-            "node %llu starts with term %llu, vote %llu and log to %llu; restored were %llu, %llu, "
-            "%llu",
+            "node %llu starts with term %llu, vote %llu and log to %llu; restored were %llu, %llu, %llu",
             (ull)shadow->id, (ull)raft->state.term, (ull)raft->state.vote, (ull)raft_log_last(&raft->log),
             (ull)restore->state.term, (ull)restore->state.vote, (ull)terms_last(&shadow->memory));
 }

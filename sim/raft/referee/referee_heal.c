@@ -252,8 +252,7 @@ static void check_converged(struct raft_referee *referee, const struct raft *lea
         raft->commit != leader->commit || raft->applied != leader->applied)
         raft_referee_violate(
             referee, RAFT_INVARIANT_CONVERGE,
-            "node %llu ends with log %llu, commit %llu, applied %llu; its leader %llu with %llu, "
-            "%llu, %llu",
+            "node %llu ends with log %llu, commit %llu, applied %llu; its leader %llu with %llu, %llu, %llu",
             (ull)raft->state.id, (ull)raft_log_last(&raft->log), (ull)raft->commit, (ull)raft->applied,
             (ull)leader->state.id, (ull)raft_log_last(&leader->log), (ull)leader->commit,
             (ull)leader->applied);
@@ -275,8 +274,7 @@ void raft_referee_over(struct raft_referee *referee, gavel_ns at)
     if (referee->commit <= referee->commit_at_heal || raft_log_last(&leader->log) != referee->commit)
         raft_referee_violate(
             referee, RAFT_INVARIANT_CONVERGE,
-            "proposals do not commit: the log of node %llu ends at %llu, %llu is committed, %llu was "
-            "when all healed",
+            "proposals do not commit: the log of node %llu ends at %llu, %llu is committed, %llu was when all healed",
             (ull)leader->state.id, (ull)raft_log_last(&leader->log), (ull)referee->commit,
             (ull)referee->commit_at_heal);
     for (raft_id id = 1; id < RAFT_REFEREE_IDS; id++)

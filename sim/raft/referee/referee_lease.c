@@ -69,8 +69,7 @@ static void check_lease_length(struct raft_referee *referee, struct shadow *shad
     if (!referee_decides(&raft->config, is_bound_until, shadow))
         raft_referee_violate(
             referee, RAFT_INVARIANT_LEASE,
-            "node %llu takes its lease to last until %lld of its clock; the rounds that were answered do "
-            "not bind a majority for so long",
+            "node %llu takes its lease to last until %lld of its clock; the rounds that were answered do not bind a majority for so long",
             (ull)shadow->id, (long long)raft->lease_until);
 }
 

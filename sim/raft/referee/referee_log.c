@@ -251,8 +251,7 @@ static void check_newer_leaders(struct raft_referee *referee, const struct shado
         if (!has_committed(referee, shadow, referee->commit))
             raft_referee_violate(
                 referee, RAFT_INVARIANT_COMPLETE,
-                "node %llu leads in term %llu without index %llu, which node %llu has committed "
-                "in term %llu",
+                "node %llu leads in term %llu without index %llu, which node %llu has committed in term %llu",
                 (ull)id, (ull)shadow->raft->state.term, (ull)referee->commit, (ull)by->id,
                 (ull)by->raft->state.term);
     }

@@ -43,8 +43,7 @@ static void check_gate(struct raft_referee *referee, struct shadow *shadow, cons
         return;
     raft_referee_violate(
         referee, RAFT_INVARIANT_GATE,
-        "node %llu %s node %llu, although its promise to node %llu (incarnation %llu, term %llu, "
-        "lease epoch %llu) holds for %lld ns yet",
+        "node %llu %s node %llu, although its promise to node %llu (incarnation %llu, term %llu, lease epoch %llu) holds for %lld ns yet",
         (ull)shadow->id, what, (ull)candidate, (ull)promise->leader, (ull)promise->incarnation,
         (ull)promise->term, (ull)promise->lease_epoch, (long long)(shadow->promised.until - event->now));
 }
@@ -76,8 +75,7 @@ static void check_vote_given(struct raft_referee *referee, struct shadow *shadow
         if (!is_log_current(before, &message->vote) && !is_forced(before, &message->vote, candidate))
             raft_referee_violate(
                 referee, RAFT_INVARIANT_GRANT,
-                "node %llu, whose log ends at %llu of term %llu, votes for node %llu with one to "
-                "%llu of term %llu",
+                "node %llu, whose log ends at %llu of term %llu, votes for node %llu with one to %llu of term %llu",
                 (ull)shadow->id, (ull)before->last, (ull)before->last_term, (ull)candidate,
                 (ull)message->vote.last_index, (ull)message->vote.last_term);
         check_gate(referee, shadow, event, candidate, message->incarnation, message->vote.last_term,

@@ -376,9 +376,9 @@ static void stopped(struct agent_call *call, const json_t *body)
         agent_reply_error(call, 400, GAVEL_ERR_INVALID,
                           "epoch: write the number that the work was done with, as {\"epoch\": 7}");
     } else if (!agent->waits_for_program) {
-        agent_reply_error(call, 409, GAVEL_ERR_STATE,
-                          "this agent runs with --no-drain: it does not wait for the program before another "
-                          "may lead");
+        agent_reply_error(
+            call, 409, GAVEL_ERR_STATE,
+            "this agent runs with --no-drain: it does not wait for the program before another may lead");
     } else if (drain_stopped(&agent->drain, (uint64_t)json_integer_value(epoch), agent_leads(agent),
                              &error) != GAVEL_OK) {
         agent_reply_error(call, error.status == GAVEL_ERR_INVALID ? 400 : 409, error.status, "%s",

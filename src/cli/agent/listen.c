@@ -125,10 +125,10 @@ static enum gavel_status listen_tcp(const char *where, bool has_token, struct ag
     if (address_resolve(where, &address, &length, &cause) != GAVEL_OK)
         return error_set(error, cause.status, "--listen: %s", cause.message);
     if (!address_is_loopback(&address) && !has_token)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "--listen: %s can be reached from other machines, and anybody there could make it "
-                         "resign; listen on 127.0.0.1 or on the path of a socket, or give --token-file",
-                         where);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "--listen: %s can be reached from other machines, and anybody there could make it resign; listen on 127.0.0.1 or on the path of a socket, or give --token-file",
+            where);
     fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set(error, GAVEL_ERR_IO, "--listen: cannot create a socket for %s: %s", where,
@@ -180,15 +180,14 @@ enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT
     if (length < AGENT_TOKEN_MIN || length > AGENT_TOKEN_MAX)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "--token-file: the first line of %s needs %d to %d characters; make one with: openssl "
-            "rand -hex 32",
+            "--token-file: the first line of %s needs %d to %d characters; make one with: openssl rand -hex 32",
             file, AGENT_TOKEN_MIN, AGENT_TOKEN_MAX);
     for (size_t i = 0; i < length; i++)
         if (line[i] <= ' ' || line[i] > '~')
-            return error_set(error, GAVEL_ERR_INVALID,
-                             "--token-file: character %zu of the token in %s is not allowed in an HTTP "
-                             "header",
-                             i + 1, file);
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "--token-file: character %zu of the token in %s is not allowed in an HTTP header", i + 1,
+                file);
     strcpy(ret_token, line);
     explicit_bzero(line, sizeof line);
     return GAVEL_OK;

@@ -168,9 +168,10 @@ out:
     } else {
         print_files(cli, files, 3);
         if (!cli->config.json)
-            printf("\nKeep ca.key away from the nodes. Next, for each node: gavel cert issue NODE --ca %s "
-                   "--host HOST\n",
-                   folder);
+            printf(
+                "\n"
+                "Keep ca.key away from the nodes. Next, for each node: gavel cert issue NODE --ca %s --host HOST\n",
+                folder);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     if (key)
@@ -224,10 +225,13 @@ static void say_next(const struct cli *cli, const struct cert_pair *pair, const 
     if (cli->config.json)
         return;
     wall_time_format(cert_wall_ms(X509_get0_notAfter(pair->certificate)), ends);
-    printf("\nValid until %s. Copy both to %s with ca.crt and cluster.secret%s%s, and add to its "
-           "gaveld.yaml:\n\n"
-           "  cluster: %s\n  node: %s\n  secret: cluster.secret\n  tls: {ca: ca.crt, cert: %s.crt, key: "
-           "%s.key}\n",
+    printf("\n"
+           "Valid until %s. Copy both to %s with ca.crt and cluster.secret%s%s, and add to its gaveld.yaml:\n"
+           "\n"
+           "  cluster: %s\n"
+           "  node: %s\n"
+           "  secret: cluster.secret\n"
+           "  tls: {ca: ca.crt, cert: %s.crt, key: %s.key}\n",
            ends, node, strcmp(ca, ".") ? " of " : "", strcmp(ca, ".") ? ca : "",
            cert_subject(pair->certificate, NID_organizationName, cluster), node, node, node);
 }
@@ -241,8 +245,10 @@ static void say_next_client(const struct cli *cli, const struct cert_pair *pair,
         return;
     wall_time_format(cert_wall_ms(X509_get0_notAfter(pair->certificate)), ends);
     printf(
-        "\nValid until %s. Copy both with ca.crt to where the program %s runs, and give it this store, with "
-        "the\naddresses that the nodes have as \"clients\":\n\n"
+        "\n"
+        "Valid until %s. Copy both with ca.crt to where the program %s runs, and give it this store, with the\n"
+        "addresses that the nodes have as \"clients\":\n"
+        "\n"
         "  gavel://HOST:PORT,HOST:PORT,HOST:PORT?ca=ca.crt&cert=%s.crt&key=%s.key\n",
         ends, name, name, name);
 }
@@ -414,7 +420,7 @@ int command_cert(const struct cli *cli, int argc, char **argv)
         return cert_revoke(cli, argv[1]);
     if (argc == 1 && strcmp(action, "secret") == 0)
         return secret(cli);
-    return cli_fail(cli, GAVEL_ERR_INVALID,
-                    "usage: gavel cert init CLUSTER, gavel cert issue NAME, gavel cert show FILE, gavel cert "
-                    "revoke FILE, or gavel cert secret");
+    return cli_fail(
+        cli, GAVEL_ERR_INVALID,
+        "usage: gavel cert init CLUSTER, gavel cert issue NAME, gavel cert show FILE, gavel cert revoke FILE, or gavel cert secret");
 }

@@ -232,8 +232,7 @@ static enum gavel_status check_ca(const struct cert_pair *ca, char ret_cluster[s
     if (X509_cmp_current_time(X509_get0_notAfter(ca->certificate)) <= 0)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "the certificate of the CA has expired; `gavel cert init --force` makes another, and then all "
-            "nodes need new ones");
+            "the certificate of the CA has expired; `gavel cert init --force` makes another, and then all nodes need new ones");
     return GAVEL_OK;
 }
 

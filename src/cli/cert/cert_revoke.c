@@ -96,9 +96,7 @@ int cert_revoke(const struct cli *cli, const char *path)
         X509_free(certificate);
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "%s is a CA, and a CA cannot be revoked; to replace it, create another with `gavel cert init`, "
-            "issue every certificate again, and remove the old one from tls.ca of the nodes and ca of the "
-            "clients",
+            "%s is a CA, and a CA cannot be revoked; to replace it, create another with `gavel cert init`, issue every certificate again, and remove the old one from tls.ca of the nodes and ca of the clients",
             path);
     }
     write_digest(certificate, digest);
@@ -112,8 +110,9 @@ int cert_revoke(const struct cli *cli, const char *path)
     if (cli->config.json)
         json_print_line(json_pack("{s:s, s:s, s:b}", "list", list, "sha256", digest, "is_new", is_new));
     else
-        printf("%s: the certificate of %s is %s\n\nCopy the list to every node, where tls.revoked names it, "
-               "and send SIGHUP to each gaveld.\n",
+        printf("%s: the certificate of %s is %s\n"
+               "\n"
+               "Copy the list to every node, where tls.revoked names it, and send SIGHUP to each gaveld.\n",
                list, name, is_new ? "revoked" : "on the list already");
     return cli_finish(cli, CLI_EXIT_OK);
 }

@@ -208,12 +208,9 @@ static json_t *children_json(const struct config *config, const struct child_rul
 static const char *no_bounds_reason(const struct cli *cli, const struct store_capabilities *store)
 {
     if (!cli->config.enabled)
-        return "Election is switched off: this candidate leads at once, with epoch 0, whoever else does. No "
-               "store is used, nobody takes over from it, and nothing keeps two from leading at once.";
+        return "Election is switched off: this candidate leads at once, with epoch 0, whoever else does. No store is used, nobody takes over from it, and nothing keeps two from leading at once.";
     if (store->is_fixed)
-        return "The leader is assigned: nobody else ever takes over, however long it is away, and two lead "
-               "at "
-               "once if two processes are given the same id or different assignments.";
+        return "The leader is assigned: nobody else ever takes over, however long it is away, and two lead at once if two processes are given the same id or different assignments.";
     return NULL;
 }
 

@@ -15,9 +15,8 @@
 #define PRICE_MAX 1000.0
 
 static const char prices_text[] =
-    "Prices change and differ by provider and region: see aws.amazon.com/s3/pricing or the page of yours, "
-    "and "
-    "give them with --prices. Storage and traffic come on top. A server of your own bills none of this.";
+    "Prices change and differ by provider and region: see aws.amazon.com/s3/pricing or the page of yours, and give them with --prices. "
+    "Storage and traffic come on top. A server of your own bills none of this.";
 
 #ifdef STORE_S3
 static const struct s3_prices *usual = &s3_prices_default;
@@ -64,10 +63,10 @@ enum gavel_status load_prices_parse(const char *text, struct load_prices *ret_pr
 
         values[i] = strtod(at, &end);
         if (end == at || !(values[i] >= 0 && values[i] <= PRICE_MAX) || *end != (i < 2 ? ',' : '\0'))
-            return error_set(error, GAVEL_ERR_INVALID,
-                             "--prices: \"%.60s\" is not three prices for a thousand requests, PUT,GET,LIST, "
-                             "such as 0.005,0.0004,0.005",
-                             text);
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "--prices: \"%.60s\" is not three prices for a thousand requests, PUT,GET,LIST, such as 0.005,0.0004,0.005",
+                text);
         at = end + 1;
     }
     *ret_prices = (struct load_prices){.put = values[0], .get = values[1], .list = values[2]};

@@ -70,10 +70,10 @@ static enum gavel_status conclude(const struct greeting *greeting, const char *u
     if (greeting->urls && *greeting->urls)
         return GAVEL_OK;
     if (greeting->urls)
-        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                         "a node of %.100s (%s) does not say where the API of the nodes is; name it with "
-                         "--cluster HOST:PORT,…",
-                         url, greeting->program);
+        return error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "a node of %.100s (%s) does not say where the API of the nodes is; name it with --cluster HOST:PORT,…",
+            url, greeting->program);
     return error_set(error, greeting->is_refused ? GAVEL_ERR_STORE_DENIED : GAVEL_ERR_STORE_UNAVAILABLE,
                      "no node of %.100s %s within %s%s%s%s", url,
                      greeting->is_refused ? "lets us in" : "answers", duration_exact(timeout_ms, text),

@@ -29,8 +29,7 @@ enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret
     if (!options.urls || !*options.urls)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or a GAVEL_STORE that is "
-            "gavel://… (`gavel cluster demo` starts one to try)");
+            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or a GAVEL_STORE that is gavel://… (`gavel cluster demo` starts one to try)");
     if (addresses_are_of_store(options.urls)) {
         status = api_addresses_ask(options.urls, options.timeout_ms, &addresses, error);
         options.urls = addresses.urls;

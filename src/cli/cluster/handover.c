@@ -143,11 +143,10 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
 
     if (cli->config.json)
         return;
-    (void)snprintf(text, sizeof text,
-                   "Forced: what %s has accepted and not yet committed is lost if %s does not have it. %s "
-                   "leads as soon as the lease of %s has run out for certain. The journal records that it "
-                   "was forced.",
-                   name, target, target, name);
+    (void)snprintf(
+        text, sizeof text,
+        "Forced: what %s has accepted and not yet committed is lost if %s does not have it. %s leads as soon as the lease of %s has run out for certain. The journal records that it was forced.",
+        name, target, target, name);
     print_wrapped(stderr, output_columns(stderr), 0, 2, text);
 }
 
@@ -184,8 +183,7 @@ static int hand_over_to(const struct cli *cli, const char *to)
     } else if (!cli_flag_is_set(cli, "force") && (!leader || !leader->has_answered)) {
         code = cli_fail(
             cli, leader ? GAVEL_ERR_LEADER_TRANSFER_FAILED : GAVEL_ERR_NO_LEADER,
-            "%s%s, so nobody can hand over; the nodes elect another by themselves, or --force lets %s "
-            "stand now",
+            "%s%s, so nobody can hand over; the nodes elect another by themselves, or --force lets %s stand now",
             leader ? leader->name : "nobody leads", leader ? " leads and does not answer" : "", target->name);
     } else {
         if (cli_flag_is_set(cli, "force"))

@@ -20,10 +20,10 @@ static int fail_without(const struct cli *cli, const struct cluster_view *view, 
             cli, GAVEL_ERR_TIMEOUT,
             "waited %s, but nobody leads the cluster \"%s\"; `gavel elections` shows who stood and who voted",
             duration_exact(wait_ms, text), view->cluster);
-    return cli_fail(cli, GAVEL_ERR_NO_LEADER,
-                    "nobody leads the cluster \"%s\" at the moment; use --wait to wait, `gavel status` to "
-                    "see why",
-                    view->cluster);
+    return cli_fail(
+        cli, GAVEL_ERR_NO_LEADER,
+        "nobody leads the cluster \"%s\" at the moment; use --wait to wait, `gavel status` to see why",
+        view->cluster);
 }
 
 static void print_leader(const struct cli *cli, const struct cluster_view *view)

@@ -263,8 +263,7 @@ static bool tell_split(struct cluster_view *view, const struct cluster_view *bef
     worst->kind = TROUBLE_SPLIT_BRAIN;
     (void)snprintf(
         worst->text, sizeof worst->text,
-        "split brain: %s leads in generation %llu, term %llu%s, and %s in generation %llu, term %llu%s; "
-        "stop the one whose work can be dropped, and keep the logs of both",
+        "split brain: %s leads in generation %llu, term %llu%s, and %s in generation %llu, term %llu%s; stop the one whose work can be dropped, and keep the logs of both",
         one->name, (unsigned long long)one->generation, (unsigned long long)one->term,
         one->has_lease ? " with a lease" : "", other->name, (unsigned long long)other->generation,
         (unsigned long long)other->term, other->has_lease ? " with a lease" : "");

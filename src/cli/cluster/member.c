@@ -158,8 +158,7 @@ static const struct action *action_find(const struct cli *cli, int argc, char **
     if (!found) {
         *ret_code = cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel member %.60s`; %s%s%s", argv[0],
                              suggestion.best ? "did you mean \""
-                                             : "the actions are list, add, remove, promote and "
-                                               "demote",
+                                             : "the actions are list, add, remove, promote and demote",
                              suggestion.best ? suggestion.best : "", suggestion.best ? "\"?" : "");
         return NULL;
     }

@@ -33,8 +33,7 @@ static int fail_write(const struct note *note, const struct gavel_error *error)
     if (error->status == GAVEL_ERR_TERM_STALE) {
         (void)cli_fail(
             cli, error->status,
-            "epoch %s is out of date: the group \"%s\" has a newer leader, and nothing was written; "
-            "whoever works with this epoch must stop (%s)",
+            "epoch %s is out of date: the group \"%s\" has a newer leader, and nothing was written; whoever works with this epoch must stop (%s)",
             cli_flag_text(cli, "epoch") ? cli_flag_text(cli, "epoch") : "?", note->group, error->message);
         return CLI_EXIT_STALE;
     }
@@ -141,9 +140,9 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
         return error_set(error, GAVEL_ERR_INVALID,
                          "--epoch: no mandate has epoch 0; leave it out to write without one");
     if (cli_flag_is_set(note->cli, "if-revision") && !revision)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "--if-revision: no note has revision 0; use --create for a note that does not "
-                         "exist");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "--if-revision: no note has revision 0; use --create for a note that does not exist");
     if (cli_flag_is_set(note->cli, "create") && cli_flag_is_set(note->cli, "if-revision"))
         return error_set(
             error, GAVEL_ERR_INVALID,

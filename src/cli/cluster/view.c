@@ -251,11 +251,10 @@ static void judge_leader(struct cluster_view *view)
     int64_t limit_ms;
 
     if (cluster_view_too_far(view, trips, sizeof trips, &limit_ms))
-        trouble(view, TROUBLE_NO_LEADER,
-                "nobody can work: no node reaches a majority of the voters within %lld ms, which a lease "
-                "needs; round trips %s; raise promise, election_min and election_max on all nodes, or move "
-                "nodes closer",
-                (long long)limit_ms, trips);
+        trouble(
+            view, TROUBLE_NO_LEADER,
+            "nobody can work: no node reaches a majority of the voters within %lld ms, which a lease needs; round trips %s; raise promise, election_min and election_max on all nodes, or move nodes closer",
+            (long long)limit_ms, trips);
     else if (!leader && believed->waits_for_operator)
         trouble(
             view, TROUBLE_NO_LEADER,
@@ -267,8 +266,7 @@ static void judge_leader(struct cluster_view *view)
     else if (!leader && cluster_view_constrained(view, &constraint))
         trouble(
             view, TROUBLE_NO_LEADER,
-            "nobody can be elected, a constrained election: only %s reaches a majority of the voters, but "
-            "with an older log than %s, which must not vote for it; repair a link between two of those",
+            "nobody can be elected, a constrained election: only %s reaches a majority of the voters, but with an older log than %s, which must not vote for it; repair a link between two of those",
             constraint.hubs, constraint.holders);
     else if (!leader)
         trouble(view, TROUBLE_NO_LEADER,
@@ -287,10 +285,10 @@ static void judge_hangs(struct cluster_view *view, const struct cluster_node *no
         trouble(view, TROUBLE_ALERT, "the disk of %s has not answered for %s: it does not lead until it does",
                 name, duration_rough(node->disk_hangs_ms, text));
     if (node->commits_hang && node->is_leader && node->uncommitted_ms >= 0)
-        trouble(view, TROUBLE_ALERT,
-                "nothing has been committed for %s: writes wait until a majority of the voters write to "
-                "their disks",
-                duration_rough(node->uncommitted_ms, text));
+        trouble(
+            view, TROUBLE_ALERT,
+            "nothing has been committed for %s: writes wait until a majority of the voters write to their disks",
+            duration_rough(node->uncommitted_ms, text));
     else if (node->commits_hang && !node->is_leader && node == &view->nodes[view->believed])
         trouble(view, TROUBLE_ALERT, "%s says that its leader commits nothing: writes wait", name);
 }
@@ -308,10 +306,10 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
                 "%s is not a member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
     /* One of generation 0 has joined nothing yet. */
     if (node->has_answered && node->generation != 0 && node->generation != view->generation)
-        trouble(view, TROUBLE_ALERT,
-                "%s is in generation %llu, the cluster in %llu: empty its data directory and let it join "
-                "again",
-                name, (unsigned long long)node->generation, (unsigned long long)view->generation);
+        trouble(
+            view, TROUBLE_ALERT,
+            "%s is in generation %llu, the cluster in %llu: empty its data directory and let it join again",
+            name, (unsigned long long)node->generation, (unsigned long long)view->generation);
     if (node->is_disk_full)
         trouble(view, TROUBLE_ALERT, "the disk of %s is full: it does not lead until there is room", name);
     judge_hangs(view, node, name);
@@ -333,10 +331,10 @@ static void judge_certificate(struct cluster_view *view, const struct cluster_no
     char text[DURATION_TEXT_MAX];
 
     if (node->certificate_ends_s && view->wall_ms && left_ms < CERTIFICATE_SOON_MS)
-        trouble(view, TROUBLE_ALERT,
-                "the certificate of %s ends in %s: issue another (`gavel cert issue %s`) and send its guard "
-                "SIGHUP",
-                node->name, duration_rough(left_ms > 0 ? left_ms : 0, text), node->name);
+        trouble(
+            view, TROUBLE_ALERT,
+            "the certificate of %s ends in %s: issue another (`gavel cert issue %s`) and send its guard SIGHUP",
+            node->name, duration_rough(left_ms > 0 ? left_ms : 0, text), node->name);
 }
 
 /* Whoever has applied the same entries has the same table; otherwise something committed is lost or
@@ -352,9 +350,7 @@ static void judge_tables(struct cluster_view *view)
                 strcmp(a->digest, b->digest) != 0)
                 trouble(
                     view, TROUBLE_SPLIT_BRAIN,
-                    "the tables of %s and %s differ after entry %llu (%s and %s): one of them has lost or "
-                    "changed what was committed; keep both data directories, and replace the one that is "
-                    "wrong",
+                    "the tables of %s and %s differ after entry %llu (%s and %s): one of them has lost or changed what was committed; keep both data directories, and replace the one that is wrong",
                     a->name, b->name, (unsigned long long)a->applied, a->digest, b->digest);
         }
 }

@@ -92,10 +92,10 @@ static enum gavel_status check_leader(const struct cli *cli, const struct onlook
     status = look_up(cli, onlooker, record->holder, &listing, error);
     if (status != GAVEL_OK || listing.is_there)
         return status;
-    return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                     "%.100s leads, but is not a candidate of gavel and cannot be asked; stop that program "
-                     "itself, or wait until its lease has run out",
-                     record->holder);
+    return error_set(
+        error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+        "%.100s leads, but is not a candidate of gavel and cannot be asked; stop that program itself, or wait until its lease has run out",
+        record->holder);
 }
 
 /* Writes the wish for the epoch that was seen. */
@@ -163,19 +163,17 @@ static int conclude(const struct cli *cli, const struct handover *handover)
     if (!handover->is_released)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "%s still leads after %s; its minimum mandate may not be over (--force overrides it), or "
-            "it is frozen and will lose its lease. The wish stays until this epoch ends",
+            "%s still leads after %s; its minimum mandate may not be over (--force overrides it), or it is frozen and will lose its lease. The wish stays until this epoch ends",
             former, duration_exact(handover->took_ms, text));
     if (desired && handover->has_new && strcmp(desired, handover->after.record.holder) != 0)
-        return cli_fail(cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                        "%s has handed over, but %s leads now, not %s; `gavel candidates` says whether it "
-                        "takes part",
-                        former, handover->after.record.holder, desired);
+        return cli_fail(
+            cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+            "%s has handed over, but %s leads now, not %s; `gavel candidates` says whether it takes part",
+            former, handover->after.record.holder, desired);
     if (desired && !handover->has_new)
         return cli_fail(
             cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-            "%s has handed over, but %s has not taken over within %s; `gavel candidates` says whether it "
-            "takes part",
+            "%s has handed over, but %s has not taken over within %s; `gavel candidates` says whether it takes part",
             former, desired, duration_exact(handover->took_ms, text));
     if (cli->config.json)
         print_json(cli, handover);
@@ -255,9 +253,9 @@ int command_handover(const struct cli *cli, int argc, char **argv)
     if (!cli->config.cluster || cli->config.has_group)
         return hand_group_over(cli);
     if (!to && cli_flag_is_set(cli, "force"))
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--force needs the node that is to lead: --to NODE --force; `gavel member list` "
-                        "lists them");
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "--force needs the node that is to lead: --to NODE --force; `gavel member list` lists them");
     return cluster_handover(cli, to);
 }
 
@@ -283,14 +281,13 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
             cli->config.has_group
-                ? "name the candidate that is to lead: gavel handover --group GROUP --to NAME; `gavel "
-                  "candidates` lists them"
+                ? "name the candidate that is to lead: gavel handover --group GROUP --to NAME; `gavel candidates` lists them"
                 : "name the node that is to lead: gavel handover --to NODE; `gavel member list` lists them");
     if (cli->config.has_group && !cli->config.cluster)
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or say `gavel "
-                        "handover --group %s --to %s`, which is for every store",
-                        cli->config.group, to);
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or say `gavel handover --group %s --to %s`, which is for every store",
+            cli->config.group, to);
     return cli->config.has_group ? group_handover(cli, to, HANDOVER_TRANSFER) : cluster_handover(cli, to);
 }
 

@@ -55,10 +55,10 @@ int command_leader(const struct cli *cli, int argc, char **argv)
         char text[DURATION_TEXT_MAX];
 
         if (wait_ms)
-            code = cli_fail(cli, GAVEL_ERR_TIMEOUT,
-                            "waited %s, but the group \"%s\" has no leader: %s; `gavel candidates` lists who "
-                            "could lead",
-                            duration_exact(wait_ms, text), group, leadership_state_text(leadership.state));
+            code = cli_fail(
+                cli, GAVEL_ERR_TIMEOUT,
+                "waited %s, but the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead",
+                duration_exact(wait_ms, text), group, leadership_state_text(leadership.state));
         else
             code = cli_fail(cli, GAVEL_ERR_NO_LEADER,
                             "the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead",

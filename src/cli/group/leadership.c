@@ -71,20 +71,19 @@ static enum gavel_status wait_for_file(const struct cli *cli, const char *file, 
         gavel_ns now = clock_now();
 
         if (reason != ENOENT && reason != ENOTDIR)
-            return error_set(error, GAVEL_ERR_STORE_DENIED,
-                             "cannot look into the store %.200s: %s; run this as the user that owns it, or "
-                             "let this user read and write the file and its directory",
-                             file, strerror(reason));
+            return error_set(
+                error, GAVEL_ERR_STORE_DENIED,
+                "cannot look into the store %.200s: %s; run this as the user that owns it, or let this user read and write the file and its directory",
+                file, strerror(reason));
         if (now >= until && until > begin)
-            return error_set(error, GAVEL_ERR_TIMEOUT,
-                             "waited %s, but there is still no store %.200s; start a candidate, such as "
-                             "`gavel elect`, or name another store with --store",
-                             duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
+            return error_set(
+                error, GAVEL_ERR_TIMEOUT,
+                "waited %s, but there is still no store %.200s; start a candidate, such as `gavel elect`, or name another store with --store",
+                duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
         if (now >= until)
             return error_set(
                 error, GAVEL_ERR_STORE_UNAVAILABLE,
-                "there is no store %.200s; start a candidate first, such as `gavel elect`, or "
-                "name another store with --store%s",
+                "there is no store %.200s; start a candidate first, such as `gavel elect`, or name another store with --store%s",
                 file,
                 cli->command->options & OPTIONS_CLUSTER ? ", or the nodes of a cluster with --cluster" : "");
         (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
@@ -123,8 +122,7 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
     if (!cli->config.enabled)
         log_line(
             &cli->log, clock_wall_ms(), LOG_WARNING,
-            "election is switched off in this file: every process that uses it leads, and no store knows of "
-            "it",
+            "election is switched off in this file: every process that uses it leads, and no store knows of it",
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
     status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
     if (status == GAVEL_OK)

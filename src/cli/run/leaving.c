@@ -67,8 +67,7 @@ int leaving_conclude(const struct cli *cli, const char *id, int signal_number, e
     if (ended == GAVEL_ERR_ID_IN_USE)
         return cli_fail(
             cli, ended,
-            "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or "
-            "stop the other one",
+            "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or stop the other one",
             id, cli->config.group);
     if (ended)
         return cli_fail(cli, ended, "the candidate has stopped: %s",

@@ -47,14 +47,14 @@ static enum gavel_status check_store(const struct config *config, struct gavel_e
     const struct store_capabilities *capabilities = store_capabilities_of(config->store);
 
     if (!config->enabled)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "election is switched off, so a success could not be recorded; switch it on "
-                         "(enabled: true)");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "election is switched off, so a success could not be recorded; switch it on (enabled: true)");
     if (capabilities && (capabilities->is_fixed || !capabilities->is_shared))
-        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                         "the store %.200s keeps nothing, so a success could not be recorded; use another "
-                         "store",
-                         config->store);
+        return error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "the store %.200s keeps nothing, so a success could not be recorded; use another store",
+            config->store);
     return GAVEL_OK;
 }
 

@@ -92,10 +92,10 @@ static enum gavel_status open_pipes(struct prefix *prefix, struct gavel_error *e
         int fds[2];
 
         if (pipe2(fds, O_CLOEXEC))
-            return error_set(error, GAVEL_ERR_IO,
-                             "no pipe for the output of the children: %s; raise the limit of open files or "
-                             "leave out --prefix",
-                             strerror(errno));
+            return error_set(
+                error, GAVEL_ERR_IO,
+                "no pipe for the output of the children: %s; raise the limit of open files or leave out --prefix",
+                strerror(errno));
         prefix->sources[i].read_fd = fds[0];
         prefix->sources[i].write_fd = fds[1];
     }

@@ -116,9 +116,9 @@ static enum gavel_status plan_itself(struct making *making)
     (void)snprintf(plan->spec.epoch, sizeof plan->spec.epoch, "GAVEL_EPOCH=0");
     (void)pthread_sigmask(SIG_SETMASK, NULL, &plan->spec.signal_mask); /* reading it cannot fail */
     if (!config->enabled && (plan->healthy || config->run.on_exit == ON_EXIT_RESIGN))
-        return error_set(making->error, GAVEL_ERR_INVALID,
-                         "without an election there is nobody to hand over to; leave --healthy and --on-exit "
-                         "resign out, or --no-election");
+        return error_set(
+            making->error, GAVEL_ERR_INVALID,
+            "without an election there is nobody to hand over to; leave --healthy and --on-exit resign out, or --no-election");
     return run_settings_check(&config->settings, making->error);
 }
 
@@ -128,18 +128,18 @@ static enum gavel_status check_source(const struct cli *cli, int argc, struct ga
     const struct run_file *file = cli->config.children;
 
     if (argc > 0 && file)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "there is a command on the command line, and %.200s has children, too; leave one of "
-                         "them out",
-                         cli->config.file);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "there is a command on the command line, and %.200s has children, too; leave one of them out",
+            cli->config.file);
     if (argc > 0 || (file && cli->command->options & OPTIONS_RUN))
         return GAVEL_OK;
     if (!(cli->command->options & OPTIONS_RUN))
         return error_set(error, GAVEL_ERR_INVALID,
                          "there is no command to run; write it after the options: -- COMMAND");
-    return error_set(error, GAVEL_ERR_INVALID,
-                     "there is no command to run; write it after the options (gavel run -- COMMAND), or list "
-                     "children in a file (gavel run -f FILE), see gavel.yaml(5)");
+    return error_set(
+        error, GAVEL_ERR_INVALID,
+        "there is no command to run; write it after the options (gavel run -- COMMAND), or list children in a file (gavel run -f FILE), see gavel.yaml(5)");
 }
 
 enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv, struct run_plan *ret_plan,

@@ -197,11 +197,10 @@ static void log_end(const struct runner *runner, const struct guard_report *repo
         log_line(log, clock_wall_ms(), LOG_WARNING, "the hook on_demoted failed", WHO(runner),
                  LOG_STR("how", describe(report->demoted_status, how, sizeof how)), LOG_END);
     if (report->late_by_ms > 0)
-        log_line(log, clock_wall_ms(), LOG_ERROR,
-                 "the command was still running after the deadline, so two may have overlapped; give a tree "
-                 "of many processes a longer --stop-grace, and look for processes in uninterruptible sleep "
-                 "or that cannot be signalled",
-                 WHO(runner), LOG_I64("late_by_ms", report->late_by_ms), LOG_END);
+        log_line(
+            log, clock_wall_ms(), LOG_ERROR,
+            "the command was still running after the deadline, so two may have overlapped; give a tree of many processes a longer --stop-grace, and look for processes in uninterruptible sleep or that cannot be signalled",
+            WHO(runner), LOG_I64("late_by_ms", report->late_by_ms), LOG_END);
 }
 
 void runner_log_report(const struct runner *runner, const struct guard_report *before, bool is_settled)

@@ -139,10 +139,10 @@ static int code_of_candidate(const struct runner *runner)
     if (runner->stopped == GAVEL_ERR_DONE)
         return CLI_EXIT_OK;
     if (runner->stopped == GAVEL_ERR_ID_IN_USE)
-        return cli_fail(cli, runner->stopped,
-                        "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with "
-                        "--id, or stop the other one",
-                        runner->plan->id, cli->config.group);
+        return cli_fail(
+            cli, runner->stopped,
+            "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or stop the other one",
+            runner->plan->id, cli->config.group);
     return cli_fail(cli, runner->stopped, "the candidate has stopped: %s",
                     runner->stopped_message[0] ? runner->stopped_message
                                                : gavel_status_text(runner->stopped));
@@ -178,10 +178,10 @@ int runner_exit_code(const struct runner *runner)
     case END_CANDIDATE:
         return code_of_candidate(runner);
     case END_BUSY:
-        (void)cli_fail(runner->cli, GAVEL_ERR_CONFLICT,
-                       "another candidate is running it (gavel leader --group %s names it), and --no-wait "
-                       "was given",
-                       runner->cli->config.group);
+        (void)cli_fail(
+            runner->cli, GAVEL_ERR_CONFLICT,
+            "another candidate is running it (gavel leader --group %s names it), and --no-wait was given",
+            runner->cli->config.group);
         return CLI_EXIT_BUSY;
     case END_GUARD:
         return cli_fail(runner->cli, GAVEL_ERR_IO,

@@ -98,8 +98,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
         if (gavel_default_store(config->default_store, sizeof config->default_store) != GAVEL_OK)
             return error_set(
                 error, GAVEL_ERR_INVALID,
-                "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable "
-                "directory; name one with --store");
+                "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable directory; name one with --store");
         config->store = config->default_store;
     }
     if (config->store && !*config->store) {
@@ -116,8 +115,8 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     }
     if (config->store && store_location_has_password(config->store)) {
         cause = (struct gavel_error){
-            GAVEL_ERR_INVALID, "a password must not be in the URL of a store, which process lists and logs "
-                               "show; gavel-stores(7) says where to put it"};
+            GAVEL_ERR_INVALID,
+            "a password must not be in the URL of a store, which process lists and logs show; gavel-stores(7) says where to put it"};
         return blame(values, setting_by_flag("store"), &cause, error);
     }
     if (!config->preset) {
@@ -206,9 +205,9 @@ static enum gavel_status choose_nodes(const struct setting_values *values, unsig
         config->store = NULL; /* meant for other commands */
     }
     if (!config->cluster && values->wants_cluster)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "--cluster names no cluster; give it HOST:PORT,…, or set GAVEL_CLUSTER or a "
-                         "GAVEL_STORE that is gavel://…");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "--cluster names no cluster; give it HOST:PORT,…, or set GAVEL_CLUSTER or a GAVEL_STORE that is gavel://…");
     return GAVEL_OK;
 }
 

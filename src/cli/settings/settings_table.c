@@ -45,22 +45,18 @@ const struct setting settings_table[] = {
     {"priority", 0, SETTING_INT, CANDIDATE, AT(priority), "GAVEL_PRIORITY", "priority", "NUMBER",
      "rank under the policy `priority`; the highest number leads (default: 0)"},
     {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
-     "address or address:port to listen on for hints (default: the address from which this host reaches the "
-     "store's server, else 127.0.0.1); empty for none"},
+     "address or address:port to listen on for hints (default: the address from which this host reaches the store's server, else 127.0.0.1); empty for none"},
     {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
-     "settings to start from: local, database, coordinator, object-store or frugal (default: the one that "
-     "suits the store)"},
+     "settings to start from: local, database, coordinator, object-store or frugal (default: the one that suits the store)"},
 
     {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
      "DURATION", "how often a candidate registers and a leader renews"},
     {"heartbeat-jitter", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_jitter_ms), "GAVEL_HEARTBEAT_JITTER",
-     "heartbeat_jitter", "DURATION", "random extra time per heartbeat, so that candidates do not beat in "
-                                     "step"},
+     "heartbeat_jitter", "DURATION", "random extra time per heartbeat, so that candidates do not beat in step"},
     {"lease", 0, SETTING_DURATION, SETTINGS, AT(settings.lease_ms), "GAVEL_LEASE", "lease", "DURATION",
      "how long a mandate lasts without a renewal"},
     {"candidate-timeout", 0, SETTING_DURATION, LISTING, AT(settings.candidate_timeout_ms),
-     "GAVEL_CANDIDATE_TIMEOUT", "candidate_timeout", "DURATION", "a candidate that is silent for longer is "
-                                                                 "not listed as active"},
+     "GAVEL_CANDIDATE_TIMEOUT", "candidate_timeout", "DURATION", "a candidate that is silent for longer is not listed as active"},
     {"election-interval", 0, SETTING_DURATION, SETTINGS, AT(settings.election_interval_ms),
      "GAVEL_ELECTION_INTERVAL", "election_interval", "DURATION", "how often a standby looks at the group"},
     {"observation", 0, SETTING_DURATION, SETTINGS, AT(settings.observation_ms), "GAVEL_OBSERVATION", "observation",
@@ -72,8 +68,7 @@ const struct setting settings_table[] = {
     {"max-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.max_mandate_ms), "GAVEL_MAX_MANDATE", "max_mandate",
      "DURATION", "the longest mandate; after that it is renewed with a new epoch (0: no limit)"},
     {"takeover-delay", 0, SETTING_DURATION, SETTINGS, AT(settings.takeover_delay_ms), "GAVEL_TAKEOVER_DELAY",
-     "takeover_delay", "DURATION", "how long to wait before replacing a lost leader; a hand-over never "
-                                   "waits"},
+     "takeover_delay", "DURATION", "how long to wait before replacing a lost leader; a hand-over never waits"},
     {"start-jitter-min", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_min_ms), "GAVEL_START_JITTER_MIN",
      "start_jitter_min", "DURATION", "the shortest random wait before the first call to the store"},
     {"start-jitter-max", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_max_ms), "GAVEL_START_JITTER_MAX",
@@ -114,8 +109,7 @@ const struct setting settings_table[] = {
     {"term-signal", 0, SETTING_SIGNAL, WORK, AT(run.term_signal), "GAVEL_TERM_SIGNAL", "term_signal", "NAME",
      "the signal that asks the command to stop (default: TERM)"},
     {"orphan-grace", 0, SETTING_DURATION, WORK, AT(run.orphan_grace_ms), "GAVEL_ORPHAN_GRACE", "orphan_grace",
-     "DURATION", "if gavel itself is killed: the time between the term signal and SIGKILL (default: 0, "
-                 "SIGKILL at once)"},
+     "DURATION", "if gavel itself is killed: the time between the term signal and SIGKILL (default: 0, SIGKILL at once)"},
     {"restart-limit", 0, SETTING_INT, RUN, AT(run.restart_limit), "GAVEL_RESTART_LIMIT", "restart_limit", "NUMBER",
      "restarts allowed per restart window; one more makes the candidate resign (default: 3)"},
     {"restart-window", 0, SETTING_DURATION, RUN, AT(run.restart_window_ms), "GAVEL_RESTART_WINDOW",
@@ -129,8 +123,7 @@ const struct setting settings_table[] = {
     {"healthy-timeout", 0, SETTING_DURATION, WORK, AT(run.healthy_timeout_ms), "GAVEL_HEALTHY_TIMEOUT",
      "healthy_timeout", "DURATION", "how long a health check may take; longer is a failure (default: 2s)"},
     {"healthy-failures", 0, SETTING_INT, WORK, AT(run.healthy_failures), "GAVEL_HEALTHY_FAILURES",
-     "healthy_failures", "NUMBER", "failed health checks in a row that make the candidate unhealthy "
-                                   "(default: 2)"},
+     "healthy_failures", "NUMBER", "failed health checks in a row that make the candidate unhealthy (default: 2)"},
     {"on-elected", 0, SETTING_TEXT, WORK, AT(run.on_elected), "GAVEL_ON_ELECTED", "on_elected", "COMMAND",
      "a shell command to run before the command; unless it exits with 0, the command is not started"},
     {"on-demoted", 0, SETTING_TEXT, WORK, AT(run.on_demoted), "GAVEL_ON_DEMOTED", "on_demoted", "COMMAND",
@@ -140,8 +133,7 @@ const struct setting settings_table[] = {
     {"prefix", 0, SETTING_BOOL, RUN, AT(run.prefix), "GAVEL_PREFIX", "prefix", NULL,
      "put the child's name before each line of its output"},
     {"contain", 0, SETTING_CONTAIN, WORK, AT(run.contain), "GAVEL_CONTAIN", "contain", "HOW",
-     "how to contain the processes: cgroup; walk, over all descendants; or auto, by cgroup where one is "
-     "delegated (default: auto)"},
+     "how to contain the processes: cgroup; walk, over all descendants; or auto, by cgroup where one is delegated (default: auto)"},
 
     {"config", 'c', SETTING_TEXT, COMMON, AT(file), "GAVEL_CONFIG", NULL, "FILE",
      "a YAML file with any of these settings, see gavel.yaml(5); -f is the same"},

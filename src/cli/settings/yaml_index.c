@@ -61,10 +61,10 @@ static enum gavel_status unknown_key(struct walk *walk, const char *key, int lin
     if (meant && meant->key) /* a flag that is called otherwise here */
         suggestion.best = meant->key;
     if (is_of_gaveld(key))
-        return error_set(walk->error, GAVEL_ERR_INVALID,
-                         "%s:%d: there is no key \"%.60s\"; if this is a file of gaveld, check it with "
-                         "`gaveld -c %s --check-config`",
-                         walk->name, line, key, walk->name);
+        return error_set(
+            walk->error, GAVEL_ERR_INVALID,
+            "%s:%d: there is no key \"%.60s\"; if this is a file of gaveld, check it with `gaveld -c %s --check-config`",
+            walk->name, line, key, walk->name);
     if (suggestion.best)
         return error_set(walk->error, GAVEL_ERR_INVALID,
                          "%s:%d: there is no key \"%.60s\"; did you mean \"%s\"?", walk->name, line, key,

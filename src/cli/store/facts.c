@@ -40,17 +40,15 @@ static const char *clock_text(const struct cli *cli, const struct store_capabili
     case STORE_CLOCK_STEADY:
         return "steady: the store says when a lease has run out";
     case STORE_CLOCK_STEPS:
-        return is_trusted ? "may step, and is trusted (trust_store_clock): the store alone says when a lease "
-                            "has run out, so a step of its clock can make two lead at once"
-                          : "may step: a lease has run out when the store says so and a standby has seen no "
-                            "renewal for as long on its own clock";
+        return is_trusted
+                   ? "may step, and is trusted (trust_store_clock): the store alone says when a lease has run out, so a step of its clock can make two lead at once"
+                   : "may step: a lease has run out when the store says so and a standby has seen no renewal for as long on its own clock";
     case STORE_CLOCK_NONE:
         break;
     }
-    return is_trusted ? "none, so there is nothing to trust (trust_store_clock): a lease has run out when a "
-                        "standby has seen no renewal for as long on its own clock"
-                      : "none: a lease has run out when a standby has seen no renewal for as long on its own "
-                        "clock";
+    return is_trusted
+               ? "none, so there is nothing to trust (trust_store_clock): a lease has run out when a standby has seen no renewal for as long on its own clock"
+               : "none: a lease has run out when a standby has seen no renewal for as long on its own clock";
 }
 
 static void line(const char *name, const char *value)

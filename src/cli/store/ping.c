@@ -353,8 +353,8 @@ static void tidy_up(struct ping *ping)
     hide_progress(ping);
     if (ping->store && let_go(ping, &error) != GAVEL_OK && !is_others(ping))
         fprintf(stderr,
-                "gavel store: the group " PING_GROUP " could not be released and is free again when its "
-                "lease of %d s has run out: %s\n",
+                "gavel store: the group " PING_GROUP
+                " could not be released and is free again when its lease of %d s has run out: %s\n",
                 LEASE_MS / 1000, error.message);
     store_close(ping->store);
     if (ping->signals >= 0)

@@ -153,9 +153,9 @@ static void print_verdict(const struct cli *cli, struct ping_result *result)
         printf("The preset %s%s fits this store.", cli->config.preset,
                is_changed(cli) ? " with your call_timeout" : "");
     else if (other)
-        printf("The preset %s%s does not fit: the store is too slow for it. Use --preset %s, or a longer "
-               "call_timeout and lease.",
-               cli->config.preset, is_changed(cli) ? " with your call_timeout" : "", other);
+        printf(
+            "The preset %s%s does not fit: the store is too slow for it. Use --preset %s, or a longer call_timeout and lease.",
+            cli->config.preset, is_changed(cli) ? " with your call_timeout" : "", other);
     else
         printf("No preset fits: the store is too slow, or fails too often.");
     printf("%s\n", style_end(cli, fits ? STYLE_GREEN : STYLE_RED));

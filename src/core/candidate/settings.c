@@ -138,9 +138,7 @@ enum gavel_status gavel_settings_check(const struct gavel_settings *s, struct ga
     if (needed_ms(s) >= stopped_by_ms(s))
         return error_set(
             error, GAVEL_ERR_BUDGET,
-            "the times do not add up: heartbeat %lld + jitter %lld + call_timeout %lld + stop_grace "
-            "%lld = %lld ms must be less than lease %lld - drift %lld - stop_margin %lld = %lld ms; "
-            "make the lease longer or one of the others shorter",
+            "the times do not add up: heartbeat %lld + jitter %lld + call_timeout %lld + stop_grace %lld = %lld ms must be less than lease %lld - drift %lld - stop_margin %lld = %lld ms; make the lease longer or one of the others shorter",
             (long long)s->heartbeat_ms, (long long)s->heartbeat_jitter_ms, (long long)s->call_timeout_ms,
             (long long)s->stop_grace_ms, (long long)needed_ms(s), (long long)s->lease_ms,
             (long long)(s->lease_ms - s->stop_margin_ms - stopped_by_ms(s)), (long long)s->stop_margin_ms,
@@ -148,8 +146,7 @@ enum gavel_status gavel_settings_check(const struct gavel_settings *s, struct ga
     if (s->candidate_timeout_ms <= s->heartbeat_ms + s->heartbeat_jitter_ms)
         return error_set(
             error, GAVEL_ERR_BUDGET,
-            "candidate_timeout (%lld ms) must be longer than heartbeat + jitter (%lld ms), or every "
-            "candidate is forgotten between two heartbeats",
+            "candidate_timeout (%lld ms) must be longer than heartbeat + jitter (%lld ms), or every candidate is forgotten between two heartbeats",
             (long long)s->candidate_timeout_ms, (long long)(s->heartbeat_ms + s->heartbeat_jitter_ms));
     if (s->max_mandate_ms > 0 && s->max_mandate_ms < s->lease_ms)
         return error_set(error, GAVEL_ERR_BUDGET,

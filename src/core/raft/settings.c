@@ -125,32 +125,29 @@ enum gavel_status raft_settings_check(const struct raft_settings *settings, stru
     drift = drift_of(s->promise, s->drift_ppm);
     needed = 2 * s->heartbeat + s->stop_margin + drift;
     if (s->election_min >= s->election_max)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "election_min (%.10g ms) must be less than election_max (%.10g ms), or candidates "
-                         "will stand at the same time",
-                         in_ms(s->election_min), in_ms(s->election_max));
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "election_min (%.10g ms) must be less than election_max (%.10g ms), or candidates will stand at the same time",
+            in_ms(s->election_min), in_ms(s->election_max));
     if (s->promise > s->election_min)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "promise (%.10g ms) must be at most election_min (%.10g ms), or candidates stand "
-                         "while nobody may vote for them",
-                         in_ms(s->promise), in_ms(s->election_min));
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "promise (%.10g ms) must be at most election_min (%.10g ms), or candidates stand while nobody may vote for them",
+            in_ms(s->promise), in_ms(s->election_min));
     if (needed >= s->promise)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "the times do not add up: 2 * heartbeat %.10g + stop_margin %.10g + drift %.10g = "
-                         "%.10g ms must be less than promise %.10g ms; make the promise longer or one of the "
-                         "others shorter",
-                         in_ms(s->heartbeat), in_ms(s->stop_margin), in_ms(drift), in_ms(needed),
-                         in_ms(s->promise));
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "the times do not add up: 2 * heartbeat %.10g + stop_margin %.10g + drift %.10g = %.10g ms must be less than promise %.10g ms; make the promise longer or one of the others shorter",
+            in_ms(s->heartbeat), in_ms(s->stop_margin), in_ms(drift), in_ms(needed), in_ms(s->promise));
     if (s->vote_burst < 2 || 2 * s->vote_refill > s->election_min)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "vote_burst (%u) must be at least 2 and vote_refill (%.10g ms) at most half of "
-                         "election_min (%.10g ms), or a candidate that was granted its pre-vote is not heard "
-                         "when it asks for the vote",
-                         (unsigned)s->vote_burst, in_ms(s->vote_refill), in_ms(s->election_min));
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "vote_burst (%u) must be at least 2 and vote_refill (%.10g ms) at most half of election_min (%.10g ms), or a candidate that was granted its pre-vote is not heard when it asks for the vote",
+            (unsigned)s->vote_burst, in_ms(s->vote_refill), in_ms(s->election_min));
     if (s->transfer_timeout <= s->stop_margin)
-        return error_set(error, GAVEL_ERR_BUDGET,
-                         "transfer_timeout (%.10g ms) must be longer than stop_margin (%.10g ms), or every "
-                         "transfer fails while the work is still stopping",
-                         in_ms(s->transfer_timeout), in_ms(s->stop_margin));
+        return error_set(
+            error, GAVEL_ERR_BUDGET,
+            "transfer_timeout (%.10g ms) must be longer than stop_margin (%.10g ms), or every transfer fails while the work is still stopping",
+            in_ms(s->transfer_timeout), in_ms(s->stop_margin));
     return GAVEL_OK;
 }

@@ -241,10 +241,10 @@ static void welcome(struct client *client, const Gavel__ClientWelcome *welcome)
 
     ASSERT(client->state == CLIENT_GREETING);
     if (welcome->version < CLIENT_VERSION_MIN || welcome->version > CLIENT_VERSION_MAX) {
-        client_link_lost(client, true,
-                         "node %.64s speaks version %u of the protocol of clients, this program %d to %d; "
-                         "upgrade the older of the two",
-                         welcome->node, welcome->version, CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
+        client_link_lost(
+            client, true,
+            "node %.64s speaks version %u of the protocol of clients, this program %d to %d; upgrade the older of the two",
+            welcome->node, welcome->version, CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
         return;
     }
     if (!is_of_cluster(client, welcome->cluster)) {

@@ -395,9 +395,9 @@ static bool flush_batch(struct frontend *frontend)
         status = GAVEL_ERR_NOT_LEADER;
     if (status != GAVEL_OK) {
         dismiss_all(frontend, &batch, status,
-                    status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING
-                                                   : "the cluster accepts no writes at the moment; try "
-                                                     "again");
+                    status == GAVEL_ERR_NOT_LEADER
+                        ? NOT_LEADING
+                        : "the cluster accepts no writes at the moment; try again");
         return false;
     }
     TAILQ_FOREACH(waiting, &batch, in_list) {

@@ -194,8 +194,7 @@ static void decide_register(struct frontend *frontend, gavel_ns now, Gavel__Regi
     verdict->other_instance = other->joined_revision; /* as lists have it */
     verdict->other_beats = other->seen.beats;
     verdict->message = frontend_sentence(
-        "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); "
-        "choose another id or stop that process",
+        "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); choose another id or stop that process",
         other->id, registration->group,
         (int)(other->session ? other->session->process.pid : other->process.pid));
 }

@@ -19,9 +19,9 @@ static enum gavel_status check_terms(struct step *step, const struct table_group
     if (is_open)
         return GAVEL_OK;
     if (campaign->policy != GAVEL__POLICY__POLICY_UNSET && campaign->policy != group->policy)
-        return step_refuse(step, GAVEL_ERR_CONFLICT,
-                           "the group has another policy, and other candidates; leave \"policy\" out to take "
-                           "part");
+        return step_refuse(
+            step, GAVEL_ERR_CONFLICT,
+            "the group has another policy, and other candidates; leave \"policy\" out to take part");
     if (campaign->min_mandate_ms != 0 && campaign->min_mandate_ms != group->min_mandate_ms)
         return step_refuse(step, GAVEL_ERR_CONFLICT,
                            "the group has another minimum mandate, and other candidates");
@@ -98,9 +98,9 @@ enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *c
     if (!step->session)
         return step_refuse(step, GAVEL_ERR_SESSION_GONE, "only an open session can campaign");
     if (candidate && candidate->session != step->session)
-        return step_refuse(step, GAVEL_ERR_ID_IN_USE,
-                           "another candidate of the group has this id; choose another, or campaign "
-                           "again when that one is gone");
+        return step_refuse(
+            step, GAVEL_ERR_ID_IN_USE,
+            "another candidate of the group has this id; choose another, or campaign again when that one is gone");
     if (!candidate && group && candidate_of_session(group, step->session))
         return step_refuse(step, GAVEL_ERR_STATE, "the session takes part in the group with another id");
     if (!candidate && group && group->is_done)

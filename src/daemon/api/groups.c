@@ -317,10 +317,10 @@ static void reply_unknown(struct api_call *call)
     if (call->wants == WANTS_SIDECAR)
         reply_leader(call, &nobody);
     else
-        api_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
-                        "this node follows no leader of the cluster at the moment, so it cannot tell whether "
-                        "\"%s\" leads \"%s\"",
-                        call->names.key, call->names.group);
+        api_reply_error(
+            call, 503, GAVEL_ERR_NO_LEADER,
+            "this node follows no leader of the cluster at the moment, so it cannot tell whether \"%s\" leads \"%s\"",
+            call->names.key, call->names.group);
 }
 
 static void get_leader(struct api_call *call, bool is_fresh)

@@ -158,8 +158,8 @@ static bool read_condition(struct api_call *call, struct condition *ret_conditio
 
     *ret_condition = (struct condition){.has_expected = match || none};
     if (epoch && (!parse_number(epoch, &ret_condition->epoch) || ret_condition->epoch == 0))
-        wrong = "Epoch must be the epoch of the writer's mandate, a whole number above 0; without the "
-                "header the epoch is not checked";
+        wrong =
+            "Epoch must be the epoch of the writer's mandate, a whole number above 0; without the header the epoch is not checked";
     else if (match && none)
         wrong = "If-Match and If-None-Match cannot both hold; send one of them";
     else if (match && (!parse_number(match, &ret_condition->expected) || ret_condition->expected == 0))

@@ -103,10 +103,10 @@ static void reply_not_found(struct api_call *call, const char *path)
         length +=
             (size_t)snprintf(list + length, sizeof list - length, "%s%s", length ? ", " : "", routes[i].path);
     }
-    api_reply_error(call, 404, GAVEL_ERR_NOT_FOUND,
-                    "there is no %.100s here; there are %s; what is below /groups is in /openapi.json, and a "
-                    "slash in a name is %%2F",
-                    path, list);
+    api_reply_error(
+        call, 404, GAVEL_ERR_NOT_FOUND,
+        "there is no %.100s here; there are %s; what is below /groups is in /openapi.json, and a slash in a name is %%2F",
+        path, list);
 }
 
 static void reply_not_allowed(struct api_call *call, const char *path)

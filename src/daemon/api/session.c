@@ -243,8 +243,7 @@ void api_post_resign(struct api_call *call)
     if (is_good && stays && epoch == 0)
         api_reply_error(
             call, 400, GAVEL_ERR_INVALID,
-            "\"stay\" needs the \"epoch\" of the mandate to give up: without it, a call that arrives "
-            "late would give up the next one");
+            "\"stay\" needs the \"epoch\" of the mandate to give up: without it, a call that arrives late would give up the next one");
     else if (is_good)
         own = make(call, session, resigned);
     if (!own)

@@ -21,8 +21,7 @@ static enum gavel_status check(const char *file, const char *line, size_t length
         if (line[i] <= ' ' || line[i] > '~')
             return error_set(
                 error, GAVEL_ERR_INVALID,
-                "%s: character %zu of the token is not allowed in an HTTP header. Make one with: openssl "
-                "rand -hex 32",
+                "%s: character %zu of the token is not allowed in an HTTP header. Make one with: openssl rand -hex 32",
                 file, i + 1);
     return GAVEL_OK;
 }

@@ -193,9 +193,8 @@ static void handshake_failed(struct clients_connection *connection)
     if (!drop_tls(connection))
         return;
     if (tls_is_plain(errors, count))
-        clients_connection_refuse(connection,
-                                  "this node speaks TLS with its clients: add ?ca=FILE&cert=FILE&key=FILE to "
-                                  "the URL");
+        clients_connection_refuse(
+            connection, "this node speaks TLS with its clients: add ?ca=FILE&cert=FILE&key=FILE to the URL");
     else
         leave(connection);
 }

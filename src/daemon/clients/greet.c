@@ -21,8 +21,8 @@ void clients_greet_tls(struct clients_connection *connection)
 
     if (!tls_identity_of(connection->ssl, &identity)) {
         clients_connection_cut(
-            connection, "the certificate does not say whose it is: it needs O = cluster and CN = name, "
-                        "as `gavel cert issue` writes them");
+            connection,
+            "the certificate does not say whose it is: it needs O = cluster and CN = name, as `gavel cert issue` writes them");
     } else if (strcmp(identity.cluster, cluster) != 0) {
         (void)snprintf(text, sizeof text, "the certificate is for cluster \"%s\", and this is \"%s\"",
                        identity.cluster, cluster);
@@ -132,8 +132,7 @@ void clients_greet(struct clients_connection *connection, const Gavel__ClientFra
         hello->version_min > CLIENT_VERSION_MAX) {
         (void)snprintf(
             text, sizeof text,
-            "this node speaks versions %d to %d of the client protocol, the client versions %u to %u; "
-            "upgrade the %s",
+            "this node speaks versions %d to %d of the client protocol, the client versions %u to %u; upgrade the %s",
             CLIENT_VERSION_MIN, CLIENT_VERSION_MAX, hello->version_min, hello->version_max,
             hello->version_min > CLIENT_VERSION_MAX ? "node" : "client");
         clients_connection_cut(connection, text);

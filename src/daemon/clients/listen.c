@@ -28,11 +28,11 @@
 
 static enum gavel_status tcp_failed(const char *name, int reason, struct gavel_error *error)
 {
-    return error_set(error, GAVEL_ERR_IO, "clients: cannot listen on %s: %s. %s", name, strerror(reason),
-                     reason == EADDRINUSE
-                         ? "Another program uses this port: stop it, or choose another one with "
-                           "`clients:` or --clients"
-                         : "Choose an address of this machine with `clients:` or --clients");
+    return error_set(
+        error, GAVEL_ERR_IO, "clients: cannot listen on %s: %s. %s", name, strerror(reason),
+        reason == EADDRINUSE
+            ? "Another program uses this port: stop it, or choose another one with `clients:` or --clients"
+            : "Choose an address of this machine with `clients:` or --clients");
 }
 
 static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error *error)
@@ -48,8 +48,7 @@ static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error 
     if (!config->has_tls && !address_is_loopback(&address))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "clients: %s can be reached from other machines, and anybody there could take part in "
-            "elections. Set `tls:` (`gavel cert` makes the files), or listen on 127.0.0.1",
+            "clients: %s can be reached from other machines, and anybody there could take part in elections. Set `tls:` (`gavel cert` makes the files), or listen on 127.0.0.1",
             config->clients_listen);
     clients->tcp.fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (clients->tcp.fd < 0)
@@ -95,8 +94,7 @@ static enum gavel_status listen_local(struct clients *clients, struct gavel_erro
     if (strlen(path) >= sizeof address.sun_path)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "clients: the name of the socket has %zu bytes, and the system allows %zu: %.200s. Choose "
-            "a shorter one with `socket:`",
+            "clients: the name of the socket has %zu bytes, and the system allows %zu: %.200s. Choose a shorter one with `socket:`",
             strlen(path), sizeof address.sun_path - 1, path);
     memcpy(address.sun_path, path, strlen(path) + 1);
     reason = make_free(&address);

@@ -60,10 +60,10 @@ enum gavel_status config_address_read(const char *text, const char *port,
                          "\"%.80s\" has no host; write 0.0.0.0%.10s for all addresses of this machine", text,
                          text);
     if (!is_host(text, host_length))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.80s\" is not an address; write a name or a number with a port, such as "
-                         "10.0.0.1:%s",
-                         text, port);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "\"%.80s\" is not an address; write a name or a number with a port, such as 10.0.0.1:%s", text,
+            port);
     if (given && !is_port(given))
         return error_set(error, GAVEL_ERR_INVALID, "\"%.80s\" has no port from 1 to 65535 after the colon",
                          text);

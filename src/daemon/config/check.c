@@ -37,9 +37,9 @@ static enum gavel_status check_names(struct config_draft *draft)
         return error_set(draft->error, GAVEL_ERR_INVALID,
                          "this node has no name; write `node: NAME` into the file, or give --node NAME");
     if (!config_is_set(draft, CONFIG_OF_DATA))
-        return error_set(draft->error, GAVEL_ERR_INVALID,
-                         "there is no directory for the data; write `data: DIRECTORY` into the file, or give "
-                         "--data DIRECTORY");
+        return error_set(
+            draft->error, GAVEL_ERR_INVALID,
+            "there is no directory for the data; write `data: DIRECTORY` into the file, or give --data DIRECTORY");
     return GAVEL_OK;
 }
 
@@ -65,15 +65,15 @@ static enum gavel_status fill_addresses(struct config_draft *draft, const struct
     choose(config->api_advertise, config->api_advertise,
            config_address_is_any(config->api_listen) ? "" : config->api_listen, listed ? listed->api : "");
     if (!config->advertise[0])
-        return config_wrong(draft, CONFIG_OF_LISTEN,
-                            "nobody can be reached at %s; set `advertise: HOST:PORT` to where others find "
-                            "this node",
-                            config->listen);
+        return config_wrong(
+            draft, CONFIG_OF_LISTEN,
+            "nobody can be reached at %s; set `advertise: HOST:PORT` to where others find this node",
+            config->listen);
     if (!config->api_advertise[0])
-        return config_wrong(draft, CONFIG_OF_API,
-                            "nobody can be reached at %s; set `api_advertise: HOST:PORT` to where others "
-                            "find the API",
-                            config->api_listen);
+        return config_wrong(
+            draft, CONFIG_OF_API,
+            "nobody can be reached at %s; set `api_advertise: HOST:PORT` to where others find the API",
+            config->api_listen);
     choose(config->clients_advertise, config->clients_advertise,
            config_address_is_any(config->clients_listen) ? "" : config->clients_listen, "");
     if (config_address_is_any(config->advertise))
@@ -106,15 +106,14 @@ enum gavel_status config_fill_in(struct config_draft *draft)
         return status;
     is_listed = find_self(draft);
     if (draft->peers_line && !is_listed && config->start != START_JOIN && config->start != START_FORCE)
-        return config_wrong_line(draft, draft->peers_line,
-                                 "peers does not have this node, \"%s\": add it to the list on every node; "
-                                 "or, if it was added with `gavel member add`, give --join, which is "
-                                 "harmless later",
-                                 config->node);
+        return config_wrong_line(
+            draft, draft->peers_line,
+            "peers does not have this node, \"%s\": add it to the list on every node; or, if it was added with `gavel member add`, give --join, which is harmless later",
+            config->node);
     if (config->start == START_BOOTSTRAP && !draft->peers_line)
-        return config_wrong(draft, CONFIG_OF_BOOTSTRAP,
-                            "there are no peers, and a new cluster needs them; list them in the file, "
-                            "including this node, or give --join");
+        return config_wrong(
+            draft, CONFIG_OF_BOOTSTRAP,
+            "there are no peers, and a new cluster needs them; list them in the file, including this node, or give --join");
     status = fill_addresses(draft, is_listed ? &config->peers[draft->self] : NULL);
     if (status != GAVEL_OK)
         return status;
@@ -149,15 +148,15 @@ static enum gavel_status check_self(struct config_draft *draft)
     if (!draft->peers_line)
         return GAVEL_OK;
     if (!config_address_is_same(self->address, config->advertise))
-        return config_wrong_line(draft, draft->peer_lines[draft->self],
-                                 "peers lists this node, %s, at %s, but its own address is %s; write the "
-                                 "same in both, or set advertise",
-                                 self->name, self->address, config->advertise);
+        return config_wrong_line(
+            draft, draft->peer_lines[draft->self],
+            "peers lists this node, %s, at %s, but its own address is %s; write the same in both, or set advertise",
+            self->name, self->address, config->advertise);
     if (!config_address_is_same(self->api, config->api_advertise))
-        return config_wrong_line(draft, draft->peer_lines[draft->self],
-                                 "peers lists the API of this node, %s, at %s, but its own address is %s; "
-                                 "write the same in both, or set api_advertise",
-                                 self->name, self->api, config->api_advertise);
+        return config_wrong_line(
+            draft, draft->peer_lines[draft->self],
+            "peers lists the API of this node, %s, at %s, but its own address is %s; write the same in both, or set api_advertise",
+            self->name, self->api, config->api_advertise);
     if (config_is_set(draft, CONFIG_OF_PRIORITY) && draft->priority != self->priority)
         return config_wrong(draft, CONFIG_OF_PRIORITY,
                             "it is %u, but %u in peers, line %d; write the same in both, on all nodes",
@@ -213,9 +212,9 @@ static enum gavel_status check_peers(struct config_draft *draft)
             return status;
     }
     if (draft->peers_line && witnesses == config->peer_count)
-        return config_wrong_line(draft, draft->peers_line,
-                                 "all peers are witnesses, which never lead; at least one must not be a "
-                                 "witness");
+        return config_wrong_line(
+            draft, draft->peers_line,
+            "all peers are witnesses, which never lead; at least one must not be a witness");
     if (draft->peers_line && config->peer_count % 2 == 0 && config->start != START_JOIN)
         config_warn(draft, "%zu voters survive no more failures than %zu do; an odd number is better",
                     config->peer_count, config->peer_count - 1);
@@ -266,10 +265,10 @@ static enum gavel_status check_clients(struct config_draft *draft)
     if (status != GAVEL_OK)
         return status;
     if (!is_loopback && !config->has_tls)
-        return config_wrong(draft, CONFIG_OF_CLIENTS,
-                            "%s is not on loopback, so clients need TLS; give tls: {ca, cert, key}, which "
-                            "`gavel cert` creates",
-                            config->clients_listen);
+        return config_wrong(
+            draft, CONFIG_OF_CLIENTS,
+            "%s is not on loopback, so clients need TLS; give tls: {ca, cert, key}, which `gavel cert` creates",
+            config->clients_listen);
     if (strcmp(config->clients_listen, config->listen) == 0 ||
         strcmp(config->clients_listen, config->api_listen) == 0)
         return config_wrong(draft, CONFIG_OF_CLIENTS,
@@ -289,25 +288,25 @@ static enum gavel_status check_security(struct config_draft *draft)
     if (status != GAVEL_OK)
         return status;
     if (!is_loopback && !config->has_tls)
-        return config_wrong(draft, CONFIG_OF_LISTEN,
-                            "%s is not on loopback, so the nodes need TLS; give tls: {ca, cert, key}, which "
-                            "`gavel cert` creates",
-                            config->listen);
+        return config_wrong(
+            draft, CONFIG_OF_LISTEN,
+            "%s is not on loopback, so the nodes need TLS; give tls: {ca, cert, key}, which `gavel cert` creates",
+            config->listen);
     if (!is_loopback && !config->secret[0])
-        return config_wrong(draft, CONFIG_OF_LISTEN,
-                            "%s is not on loopback, so the nodes need a secret that seals obituaries; give "
-                            "secret: FILE, the same on all nodes (`gavel cert init` makes one)",
-                            config->listen);
+        return config_wrong(
+            draft, CONFIG_OF_LISTEN,
+            "%s is not on loopback, so the nodes need a secret that seals obituaries; give secret: FILE, the same on all nodes (`gavel cert init` makes one)",
+            config->listen);
     if (!config->has_tls && !config->secret[0])
-        config_warn(draft,
-                    "there is neither tls nor a secret: every user of this machine can act as a node of "
-                    "cluster %s; `gavel cert secret` creates one, the same for all nodes",
-                    config->cluster);
+        config_warn(
+            draft,
+            "there is neither tls nor a secret: every user of this machine can act as a node of cluster %s; `gavel cert secret` creates one, the same for all nodes",
+            config->cluster);
     if (!is_api_loopback && !config->has_api_tls && !config->token[0])
-        return config_wrong(draft, CONFIG_OF_API,
-                            "%s is not on loopback, so the API needs TLS (tls: {…, api: true}) or a token "
-                            "(token: FILE)",
-                            config->api_listen);
+        return config_wrong(
+            draft, CONFIG_OF_API,
+            "%s is not on loopback, so the API needs TLS (tls: {…, api: true}) or a token (token: FILE)",
+            config->api_listen);
     if (!is_api_loopback && !config->has_api_tls)
         config_warn(draft, "the API at %s is not encrypted, so its token can be read on the way",
                     config->api_listen);

@@ -199,8 +199,7 @@ static enum gavel_status read_peer_name(struct node_reader *reader, const yaml_n
     if (!peer_name_is_good(text))
         return node_wrong(
             reader, value,
-            "name: \"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a "
-            "letter or a digit",
+            "name: \"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a letter or a digit",
             text, PEER_NAME_MAX);
     (void)snprintf(peer->name, sizeof peer->name, "%s", text); /* a good one fits */
     return GAVEL_OK;

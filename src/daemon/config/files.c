@@ -43,27 +43,24 @@ static enum gavel_status check_certificate(struct config_draft *draft)
     if (tls_identity_of_file(config->tls_cert, &identity, &cause) != GAVEL_OK)
         return config_wrong(draft, CONFIG_OF_TLS_CERT, "%s", cause.message);
     if (strcmp(identity.cluster, config->cluster) != 0)
-        return config_wrong(draft, CONFIG_OF_TLS_CERT,
-                            "%.200s is for cluster \"%s\" (O), and this is \"%s\"; issue one with `gavel "
-                            "cert issue %s`",
-                            config->tls_cert, identity.cluster, config->cluster, config->node);
+        return config_wrong(
+            draft, CONFIG_OF_TLS_CERT,
+            "%.200s is for cluster \"%s\" (O), and this is \"%s\"; issue one with `gavel cert issue %s`",
+            config->tls_cert, identity.cluster, config->cluster, config->node);
     if (strcmp(identity.node, config->node) != 0)
-        return config_wrong(draft, CONFIG_OF_TLS_CERT,
-                            "%.200s is for node \"%s\" (CN), and this is \"%s\"; issue one with `gavel cert "
-                            "issue %s`",
-                            config->tls_cert, identity.node, config->node, config->node);
+        return config_wrong(
+            draft, CONFIG_OF_TLS_CERT,
+            "%.200s is for node \"%s\" (CN), and this is \"%s\"; issue one with `gavel cert issue %s`",
+            config->tls_cert, identity.node, config->node, config->node);
     if (identity.kind == TLS_KIND_CLIENT)
         return config_wrong(
             draft, CONFIG_OF_TLS_CERT,
-            "%.200s is a client's certificate, which other nodes reject; issue one with `gavel cert issue "
-            "%s`",
+            "%.200s is a client's certificate, which other nodes reject; issue one with `gavel cert issue %s`",
             config->tls_cert, config->node);
     if (identity.kind != TLS_KIND_NODE)
         return config_wrong(
             draft, CONFIG_OF_TLS_CERT,
-            "%.200s does not say that it is a node's, like all from before 0.7.0: it lacks the URI "
-            "urn:gavel:%s:node:%s; issue it again with `gavel cert issue %s --force`. Older nodes accept the "
-            "new one, too",
+            "%.200s does not say that it is a node's, like all from before 0.7.0: it lacks the URI urn:gavel:%s:node:%s; issue it again with `gavel cert issue %s --force`. Older nodes accept the new one, too",
             config->tls_cert, config->cluster, config->node, config->node);
     left = identity.expires_wall_s - clock_wall_ms() / 1000;
     wall_time_format(identity.expires_wall_s * 1000, day);

@@ -70,8 +70,7 @@ static enum gavel_status read_name(const char *text, char ret_name[PEER_NAME_MAX
     if (!peer_name_is_good(text))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "\"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a "
-            "letter or a digit",
+            "\"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a letter or a digit",
             text, PEER_NAME_MAX);
     (void)snprintf(ret_name, PEER_NAME_MAX + 1, "%s", text); /* a good one fits */
     return GAVEL_OK;

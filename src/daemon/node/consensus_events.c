@@ -33,10 +33,10 @@ static void begin_stopping(struct consensus *c);
 
 static void disk_failed(struct consensus *c)
 {
-    logger_line(&c->logger, LOG_ERROR,
-                "the disk failed; the node ends, and must not be started again before the "
-                "disk is known to be good",
-                LOG_STR("reason", c->writer.error.message), LOG_END);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "the disk failed; the node ends, and must not be started again before the disk is known to be good",
+        LOG_STR("reason", c->writer.error.message), LOG_END);
     consensus_feed(c, (struct raft_event){.kind = RAFT_DISK_FAILED});
     c->is_stopping = true; /* once nothing of the work is left */
     c->exit_code = NODE_EXIT_DISK;
@@ -58,8 +58,7 @@ static void directory_lost(struct consensus *c)
         c->config->data);
     logger_line(
         &c->logger, LOG_ERROR,
-        "the data directory was deleted or replaced; the node hands over, ends, and must not be started "
-        "with an empty one. Replace the member: gavel member remove, gavel member add, --join",
+        "the data directory was deleted or replaced; the node hands over, ends, and must not be started with an empty one. Replace the member: gavel member remove, gavel member add, --join",
         LOG_STR("data", c->config->data), LOG_STR("node", c->config->node), LOG_END);
     c->exit_code = NODE_EXIT_LOST;
     begin_stopping(c);
@@ -88,10 +87,10 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
         disk_failed(c);
     } else if (c->disk_state == WRITER_FULL) {
         c->draft.counters.disk_fulls++;
-        consensus_note(c, JOURNAL_DISK_FULL, c->config->id,
-                       "there is no space left in %.150s: this node cannot lead; free some space, or raise "
-                       "data_max",
-                       c->config->data);
+        consensus_note(
+            c, JOURNAL_DISK_FULL, c->config->id,
+            "there is no space left in %.150s: this node cannot lead; free some space, or raise data_max",
+            c->config->data);
         if (c->raft.role == RAFT_LEADER)
             consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     } else {

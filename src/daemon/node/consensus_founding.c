@@ -45,11 +45,10 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
     (void)snprintf(its, sizeof its, "%016" PRIx64, founding);
     logger_line(
         &c->logger, LOG_ERROR,
-        "two clusters of this name exist: one was bootstrapped on empty data directories while the other was "
-        "down. Neither follows the other. Keep a copy of every data directory and find out which founding "
-        "has the data that counts. If it is the one with a majority, replace the other nodes: gavel member "
-        "remove, an empty directory, gavel member add, --join. If not, stop the majority, start one node of "
-        "the right founding with --force-new-cluster, and let the others join it with empty directories",
+        "two clusters of this name exist: one was bootstrapped on empty data directories while the other was down. Neither follows the other. "
+        "Keep a copy of every data directory and find out which founding has the data that counts. "
+        "If it is the one with a majority, replace the other nodes: gavel member remove, an empty directory, gavel member add, --join. "
+        "If not, stop the majority, start one node of the right founding with --force-new-cluster, and let the others join it with empty directories",
         LOG_STR("data", c->config->data), LOG_STR("founding", ours),
         LOG_STR("node", node_addresses_name(&c->addresses, peer, name)), LOG_STR("its_founding", its),
         LOG_END);

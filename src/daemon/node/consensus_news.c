@@ -159,12 +159,11 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
     if (c->term_refused_at != 0 && now - c->term_refused_at < TERM_REFUSED_PAUSE)
         return;
     c->term_refused_at = now;
-    logger_line(&c->logger, LOG_ERROR,
-                "refused a term that elections cannot have reached; the node that sends it is not "
-                "trustworthy or its data are damaged: stop it, remove the member and let it join with an "
-                "empty directory",
-                LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
-                LOG_U64("term", c->raft.state.term), LOG_END);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "refused a term that elections cannot have reached; the node that sends it is not trustworthy or its data are damaged: stop it, remove the member and let it join with an empty directory",
+        LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
+        LOG_U64("term", c->raft.state.term), LOG_END);
 }
 
 static void tell_truncation(struct consensus *c, raft_index index)
@@ -189,11 +188,11 @@ static void tell_nobody_near(struct consensus *c)
         (long long)ms_from_ns(promise_for(settings, round_trip == NEVER ? settings->promise : round_trip));
 
     c->is_status_due = true;
-    consensus_note(c, JOURNAL_NOBODY_NEAR, c->config->id,
-                   "led %u times and could not work: a majority answers within %lld ms, a lease needs %lld "
-                   "ms; on all nodes raise promise and election_min to %lld ms, election_max to %lld ms",
-                   RAFT_IDLE_TURNS + 1, round_trip == NEVER ? -1 : (long long)ms_from_ns(round_trip),
-                   (long long)ms_from_ns(raft_round_trip_limit(&c->raft)), promise, 2 * promise);
+    consensus_note(
+        c, JOURNAL_NOBODY_NEAR, c->config->id,
+        "led %u times and could not work: a majority answers within %lld ms, a lease needs %lld ms; on all nodes raise promise and election_min to %lld ms, election_max to %lld ms",
+        RAFT_IDLE_TURNS + 1, round_trip == NEVER ? -1 : (long long)ms_from_ns(round_trip),
+        (long long)ms_from_ns(raft_round_trip_limit(&c->raft)), promise, 2 * promise);
 }
 
 void consensus_tell(struct consensus *c, const struct raft_action *action)
@@ -245,10 +244,10 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
                     LOG_U64("term", c->raft.state.term), LOG_END);
         break;
     case RAFT_NEWS_DIRECTORY_REFUSED:
-        consensus_note(c, JOURNAL_DIRECTORY_REFUSED, node,
-                       "%s; replace the member: gavel member remove, empty its directory, gavel member add, "
-                       "start it with --join",
-                       text);
+        consensus_note(
+            c, JOURNAL_DIRECTORY_REFUSED, node,
+            "%s; replace the member: gavel member remove, empty its directory, gavel member add, start it with --join",
+            text);
         break;
     case RAFT_NEWS_NOBODY_NEAR:
         tell_nobody_near(c);

@@ -232,8 +232,7 @@ static void on_status(void *user, const struct peer_status *status)
         consensus_note(
             c, JOURNAL_SPLIT_BRAIN, status->node,
             "the tables of %s and %s differ after entry %" PRIu64
-            ": one of them has lost or changed what was committed; keep both data directories, and "
-            "see OPERATIONS, tables that differ",
+            ": one of them has lost or changed what was committed; keep both data directories, and see OPERATIONS, tables that differ",
             c->config->node, node_addresses_name(&c->addresses, status->node, lower), alarm_index);
         consensus_publish(c);
     }
@@ -262,8 +261,7 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
                    hello->generation, c->raft.state.generation);
     logger_line(
         &c->logger, LOG_ERROR,
-        "this node belongs to a generation of the cluster that was abandoned; move its data directory away "
-        "and start it with --join after `gavel member add`",
+        "this node belongs to a generation of the cluster that was abandoned; move its data directory away and start it with --join after `gavel member add`",
         LOG_STR("data", c->config->data), LOG_U64("generation", c->raft.state.generation),
         LOG_U64("newer", hello->generation), LOG_STR("of", hello->name), LOG_END);
     if (c->raft.role == RAFT_LEADER)
@@ -333,16 +331,14 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
     if (trust == RAFT_OTHER_FOUNDING)
         (void)snprintf(text, PEER_TEXT_MAX + 1, "%s: %s", hello->name, CONSENSUS_FOUNDING_TEXT);
     else if (trust == RAFT_NO_DIRECTORY)
-        (void)snprintf(text, PEER_TEXT_MAX + 1,
-                       "%s (%s) cannot tell which data directory it has, and this cluster needs to know; "
-                       "upgrade it, and if "
-                       "it was bootstrapped by that version empty its directory first",
-                       hello->name, hello->program);
+        (void)snprintf(
+            text, PEER_TEXT_MAX + 1,
+            "%s (%s) cannot tell which data directory it has, and this cluster needs to know; upgrade it, and if it was bootstrapped by that version empty its directory first",
+            hello->name, hello->program);
     else
         (void)snprintf(
             text, PEER_TEXT_MAX + 1,
-            "%s: %s; put the right directory back, or replace the member: gavel member remove, an empty "
-            "directory, gavel member add, --join",
+            "%s: %s; put the right directory back, or replace the member: gavel member remove, an empty directory, gavel member add, --join",
             hello->name, raft_trust_text(trust));
     return false;
 }
@@ -376,9 +372,8 @@ static void on_disowned(struct consensus *c, raft_id peer, const char *text, con
     consensus_note(c, JOURNAL_DIRECTORY_REFUSED, c->config->id, "%s", text);
     logger_line(
         &c->logger, LOG_ERROR,
-        "the cluster refuses this data directory: it is not the one that this member had, or an older copy "
-        "of it. Put the right one back; if it is lost, replace the member: gavel member remove, an empty "
-        "directory, gavel member add, --join",
+        "the cluster refuses this data directory: it is not the one that this member had, or an older copy of it. "
+        "Put the right one back; if it is lost, replace the member: gavel member remove, an empty directory, gavel member add, --join",
         LOG_STR("data", c->config->data), LOG_STR("node", c->config->node),
         LOG_STR("refused_by", hello->name), LOG_STR("reason", text), LOG_END);
     if (c->raft.role == RAFT_LEADER)

@@ -104,8 +104,7 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
     if (!view_leader_holds(&leader, clock_now())) {
         consensus_answer(
             c, request, GAVEL_ERR_NO_LEADER,
-            "there is no leader at the moment; wait for an election, or see `gavel status` for who is "
-            "missing");
+            "there is no leader at the moment; wait for an election, or see `gavel status` for who is missing");
         return GAVEL_ERR_NO_LEADER;
     }
     consensus_answer(c, request, GAVEL_ERR_NOT_LEADER, "%s leads; ask it",

@@ -82,8 +82,7 @@ static void take_link(struct consensus *c, struct view_member *member)
     if (member->is_refused)
         (void)snprintf(
             member->trouble, sizeof member->trouble,
-            "its data directory is older than what it has acknowledged: it does not count; replace the "
-            "member: gavel member remove, an empty directory, gavel member add, --join");
+            "its data directory is older than what it has acknowledged: it does not count; replace the member: gavel member remove, an empty directory, gavel member add, --join");
     else if (raft_awaits_directory(&c->raft, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_AWAITED_TEXT);
     else if (consensus_is_of_other_founding(c, member->id))

@@ -63,8 +63,7 @@ static enum gavel_status check_same(const struct daemon_config *config, const st
         return GAVEL_OK;
     return error_set(
         error, GAVEL_ERR_NOT_FOUND,
-        "the data directory %.150s was %s while gaveld ran: what this node has promised is lost, so it must "
-        "not vote again. Put the right one back, or replace the member: " REPLACE,
+        "the data directory %.150s was %s while gaveld ran: what this node has promised is lost, so it must not vote again. Put the right one back, or replace the member: " REPLACE,
         config->data,
         mark.directory == 0           ? "emptied"
         : mark.directory != directory ? "replaced by another"
@@ -84,9 +83,7 @@ static enum gavel_status found(const struct daemon_config *config, struct disk *
     if (config->start != START_BOOTSTRAP && config->start != START_JOIN)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "the data directory %.200s is empty. The first start of a new cluster? Then use --bootstrap, on "
-            "all of its nodes. A new member? `gavel member add` and --join. A lost disk? Replace the "
-            "member: " REPLACE,
+            "the data directory %.200s is empty. The first start of a new cluster? Then use --bootstrap, on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Replace the member: " REPLACE,
             config->data, config->node, config->node);
     first_config(config, &snapshot.config);
     if (config->start == START_BOOTSTRAP && raft_config_check(&snapshot.config, &reason) != GAVEL_OK)
@@ -211,10 +208,10 @@ static void check_descriptors(struct consensus *c)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= DESCRIPTORS_WANTED)
         return;
-    logger_line(&c->logger, LOG_WARNING,
-                "the limit of open files is low, so few clients can connect; raise it with "
-                "LimitNOFILE=16384, or `ulimit -n 16384`",
-                LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
+    logger_line(
+        &c->logger, LOG_WARNING,
+        "the limit of open files is low, so few clients can connect; raise it with LimitNOFILE=16384, or `ulimit -n 16384`",
+        LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
 }
 
 static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,

@@ -26,8 +26,7 @@ enum gavel_status certificates_read(const struct daemon_config *config, struct c
          strcmp(found.identity.node, config->node) != 0))
         status = error_set(
             error, GAVEL_ERR_INVALID,
-            "the certificate %.200s is for node \"%s\" of cluster \"%s\", not for this one; issue it with "
-            "`gavel cert issue %s`",
+            "the certificate %.200s is for node \"%s\" of cluster \"%s\", not for this one; issue it with `gavel cert issue %s`",
             files.cert, found.identity.node, found.identity.cluster, config->node);
     if (config->has_tls && status == GAVEL_OK && found.identity.kind != TLS_KIND_NODE)
         status = error_set(error, GAVEL_ERR_INVALID,

@@ -113,8 +113,9 @@ int main(void)
     if (on_death_map_file(GUARD_FD_ON_DEATH, &on_death) != GAVEL_OK) {
         if (say(GUARD_FAILED, "the library is of another release than the guard; install both of the same") !=
             GAVEL_OK)
-            (void)fprintf(stderr, "gavel-guard is started by libgavel, see gavel_options.guard; "
-                                  "by hand it does nothing\n");
+            (void)fprintf(
+                stderr,
+                "gavel-guard is started by libgavel, see gavel_options.guard; by hand it does nothing\n");
         return 2;
     }
     code = serve(on_death);

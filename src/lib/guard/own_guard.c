@@ -64,8 +64,7 @@ enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program, st
     if (guard->pid_fd < 0)
         return error_set(
             error, GAVEL_ERR_IO,
-            "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), check the "
-            "kernel, its filters and the limit on descriptors",
+            "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), check the kernel, its filters and the limit on descriptors",
             strerror(errno));
     status = on_death_new_file(&gavel->on_death, &guard->on_death_fd);
     if (status != GAVEL_OK)
@@ -96,10 +95,11 @@ static int spawn(struct own_guard *guard)
 
 static enum gavel_status refuse(const struct own_guard *guard, int problem, struct gavel_error *error)
 {
-    return error_set(error, GAVEL_ERR_IO,
-                     "cannot start the guard %s: %s; install gavel, name the program in guard_program or "
-                     "in " PROGRAM_VARIABLE ", or set guard = false",
-                     guard->program, strerror(problem));
+    return error_set(
+        error, GAVEL_ERR_IO,
+        "cannot start the guard %s: %s; install gavel, name the program in guard_program or in " PROGRAM_VARIABLE
+        ", or set guard = false",
+        guard->program, strerror(problem));
 }
 
 static enum gavel_status wait_until_ready(const struct own_guard *guard, struct gavel_error *error)

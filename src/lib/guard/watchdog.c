@@ -31,8 +31,7 @@ static void say_why(const struct watchdog_entry *entry, gavel_ns now)
     int length = snprintf(
         message, sizeof message,
         "gavel: group \"%s\": the work of epoch %" PRIu64 " had not stopped by its deadline (%" PRId64
-        " ms ago); aborting, so that another process may lead safely. Make on_demoted return "
-        "sooner, or raise stop_grace_ms.\n",
+        " ms ago); aborting, so that another process may lead safely. Make on_demoted return sooner, or raise stop_grace_ms.\n",
         entry->group, entry->epoch, (int64_t)ms_from_ns(now - entry->deadline));
 
     if (length > (int)sizeof message - 1)

@@ -78,8 +78,7 @@ static void carry_out(struct store *store, struct batch *batch, struct job *jobs
         job->reply = (struct store_reply){.status = GAVEL_ERR_TIMEOUT};
         (void)snprintf(
             job->reply.message, sizeof job->reply.message,
-            "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine "
-            "overloaded",
+            "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine overloaded",
             store_op_name(job->request.op), job->group);
     }
 }

@@ -47,9 +47,9 @@ static enum gavel_status parse(const char *rest, struct cluster_link_target *ret
                                struct gavel_error *error)
 {
     if (strncmp(rest, "//", 2) != 0)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "after \"gavel:\" come two slashes and the nodes of a cluster, such as "
-                         "gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "after \"gavel:\" come two slashes and the nodes of a cluster, such as gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
     return cluster_link_target_parse(rest + 2, ret_target, error);
 }
 
@@ -73,8 +73,7 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
     else if (!gavel->is_up)
         status = error_set(
             error, GAVEL_ERR_STORE_UNAVAILABLE,
-            "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, "
-            "or name other nodes",
+            "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, or name other nodes",
             gavel->where, gavel->reads_trouble[0] ? gavel->reads_trouble : "no connection yet");
     pthread_mutex_unlock(&gavel->push.lock);
     return status;

@@ -109,10 +109,10 @@ static void fail_all(struct gavel_parcel *parcel, uint32_t status, const char *m
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[i]];
 
         if (status == GAVEL_ERR_TIMEOUT) /* by whoever has given up first */
-            reply_fail(reply, GAVEL_ERR_TIMEOUT,
-                       "%.80s has not answered in time: %.70s; a majority of its nodes must run and reach "
-                       "each other",
-                       gavel->where, trouble[0] ? trouble : "it has no leader, or is overloaded");
+            reply_fail(
+                reply, GAVEL_ERR_TIMEOUT,
+                "%.80s has not answered in time: %.70s; a majority of its nodes must run and reach each other",
+                gavel->where, trouble[0] ? trouble : "it has no leader, or is overloaded");
         else
             gavel_take_failure(status, message, reply);
     }

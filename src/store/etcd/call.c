@@ -53,11 +53,9 @@ static const struct {
     {"etcdserver: invalid auth token", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: revision of auth store is old", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: user name is empty", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED,
-     "it requires a login; name a user in the URL and give the password with GAVEL_ETCD_PASSWORD or "
-     "credentials=FILE"},
+     "it requires a login; name a user in the URL and give the password with GAVEL_ETCD_PASSWORD or credentials=FILE"},
     {"etcdserver: authentication failed", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
-     "the user or the password is wrong; check GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or the file of "
-     "credentials="},
+     "the user or the password is wrong; check GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or the file of credentials="},
     {"etcdserver: permission denied", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
      "the user may not do this; grant its role readwrite on the prefix"},
     /* The transaction that first finds too little space is carried out before this is said. */

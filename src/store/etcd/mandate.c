@@ -102,10 +102,10 @@ static bool refuse(struct etcd_job *job, enum gavel_status status)
                    "the record of group \"%.60s\" in %s was written by a newer gavel; update this one", group,
                    where);
     else if (status == GAVEL_ERR_STORE_DAMAGED)
-        reply_fail(job->reply, status,
-                   "the record of group \"%.60s\" in %s is not valid; who else writes there? Stop all its "
-                   "candidates, then delete or restore the key",
-                   group, where);
+        reply_fail(
+            job->reply, status,
+            "the record of group \"%.60s\" in %s is not valid; who else writes there? Stop all its candidates, then delete or restore the key",
+            group, where);
     else if (status == GAVEL_ERR_NO_MEMORY)
         reply_fail(job->reply, status, "out of memory while reading %s", where);
     else

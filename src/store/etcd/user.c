@@ -84,8 +84,7 @@ enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
     if (!password)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "there is no password for user \"%.60s\" of etcd; set GAVEL_ETCD_PASSWORD, or name a "
-            "file by credentials=",
+            "there is no password for user \"%.60s\" of etcd; set GAVEL_ETCD_PASSWORD, or name a file by credentials=",
             user);
     if (!set(etcd, user, password))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", etcd->where);

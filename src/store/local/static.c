@@ -184,8 +184,7 @@ static void run_mandate(struct static_store *fixed, const struct store_request *
     if ((request->op == STORE_RELEASE && request->record.done) || request->op == STORE_REOPEN) {
         reply_fail(
             reply, GAVEL_ERR_STORE_UNSUPPORTED,
-            "a static store keeps nothing, so it cannot keep that the work of group \"%.60s\" is done; "
-            "use another store",
+            "a static store keeps nothing, so it cannot keep that the work of group \"%.60s\" is done; use another store",
             request->group);
         return;
     }
@@ -193,9 +192,9 @@ static void run_mandate(struct static_store *fixed, const struct store_request *
     if (is_claim) {
         status = claim(fixed, &seen, &group->mandate, request, now);
     } else if (request->op == STORE_ASK) {
-        reply_fail(reply, GAVEL_ERR_STORE_UNSUPPORTED,
-                   "the leader of a static store is assigned and cannot be asked to hand over; change the "
-                   "store's URL");
+        reply_fail(
+            reply, GAVEL_ERR_STORE_UNSUPPORTED,
+            "the leader of a static store is assigned and cannot be asked to hand over; change the store's URL");
         return;
     } else if (request->op != STORE_READ) {
         status = group ? rules_apply(&group->mandate, request, now) : GAVEL_ERR_NOT_HOLDER;

@@ -59,9 +59,9 @@ enum gavel_status s3_credentials_find(const struct url *url, struct s3_credentia
 
     *ret_source = (struct s3_credentials_source){0};
     if ((file && !*file) || (profile && !*profile))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "credentials= names a file and profile= a part of it; in the URL of the store one "
-                         "of them is empty");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "credentials= names a file and profile= a part of it; in the URL of the store one of them is empty");
     if (!file && !profile && environment("AWS_ACCESS_KEY_ID")) {
         ret_source->is_environment = true;
         return GAVEL_OK;
@@ -89,10 +89,10 @@ static bool take(const char *value, const char *refused, char *to, size_t size)
 
 static enum gavel_status refuse_form(const char *what, const char *from, struct gavel_error *error)
 {
-    return error_set(error, GAVEL_ERR_STORE_DENIED,
-                     "the %s for the object store from %.200s is too long or has a character that none has; "
-                     "write it as it was issued",
-                     what, from);
+    return error_set(
+        error, GAVEL_ERR_STORE_DENIED,
+        "the %s for the object store from %.200s is too long or has a character that none has; write it as it was issued",
+        what, from);
 }
 
 static enum gavel_status read_environment(struct s3_credentials *made, struct gavel_error *error)
@@ -188,25 +188,24 @@ static enum gavel_status read_text(char *rest, const struct s3_credentials_sourc
                          "there is no profile [%.60s] in %.200s; add it, or name another with profile=",
                          source->profile, source->file);
     if (!made->key[0] || !made->secret[0])
-        return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "the profile [%.60s] in %.200s has no aws_access_key_id or no "
-                         "aws_secret_access_key; add both",
-                         source->profile, source->file);
+        return error_set(
+            error, GAVEL_ERR_STORE_DENIED,
+            "the profile [%.60s] in %.200s has no aws_access_key_id or no aws_secret_access_key; add both",
+            source->profile, source->file);
     return GAVEL_OK;
 }
 
 static enum gavel_status refuse_file(const char *file, const char *why, struct gavel_error *error)
 {
     if (environment("AWS_ACCESS_KEY_ID")) /* that is not asked: the URL names a file or a profile */
-        return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "the credentials for the object store cannot be read from %.200s: %s; write them "
-                         "there, or leave credentials= and profile= out of the URL",
-                         file, why);
-    return error_set(error, GAVEL_ERR_STORE_DENIED,
-                     "there are no credentials for the object store: AWS_ACCESS_KEY_ID is not set and "
-                     "%.200s cannot be read (%s); set it with AWS_SECRET_ACCESS_KEY, or name a file "
-                     "with credentials=",
-                     file, why);
+        return error_set(
+            error, GAVEL_ERR_STORE_DENIED,
+            "the credentials for the object store cannot be read from %.200s: %s; write them there, or leave credentials= and profile= out of the URL",
+            file, why);
+    return error_set(
+        error, GAVEL_ERR_STORE_DENIED,
+        "there are no credentials for the object store: AWS_ACCESS_KEY_ID is not set and %.200s cannot be read (%s); set it with AWS_SECRET_ACCESS_KEY, or name a file with credentials=",
+        file, why);
 }
 
 enum gavel_status s3_credentials_read(const struct s3_credentials_source *source,

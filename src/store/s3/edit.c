@@ -156,10 +156,10 @@ bool s3_edit_start(struct s3_edit *edit)
     bool is_look = edit->request->op == STORE_READ || edit->request->op == STORE_LEAVE;
 
     if (strlen(edit->key) > S3_KEY_MAX) {
-        reply_fail(edit->reply, GAVEL_ERR_INVALID,
-                   "the names are too long for an object store: with the prefix of %.80s they make a key of "
-                   "%zu bytes, and %d is the most; choose shorter ones",
-                   edit->s3->target.where, strlen(edit->key), S3_KEY_MAX);
+        reply_fail(
+            edit->reply, GAVEL_ERR_INVALID,
+            "the names are too long for an object store: with the prefix of %.80s they make a key of %zu bytes, and %d is the most; choose shorter ones",
+            edit->s3->target.where, strlen(edit->key), S3_KEY_MAX);
         edit->is_over = true;
         return false;
     }
@@ -207,19 +207,19 @@ bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const stru
         taken.row.record.version = s3_foreign_version(taken.etag, (struct s3_span){"", 0}, &(size_t){0});
     }
     if (kind == ROW_JSON_DAMAGED && is_worker && s3_foreign_is_worker(text, call->answer_size))
-        reply_fail(reply, GAVEL_ERR_ID_IN_USE,
-                   "%.100s in %.60s is a worker of s3db.js; give this candidate another id, or stop that "
-                   "worker and remove the object",
-                   entry->key, s3->target.where);
+        reply_fail(
+            reply, GAVEL_ERR_ID_IN_USE,
+            "%.100s in %.60s is a worker of s3db.js; give this candidate another id, or stop that worker and remove the object",
+            entry->key, s3->target.where);
     else if (kind == ROW_JSON_TOO_NEW)
         reply_fail(reply, GAVEL_ERR_STORE_TOO_NEW,
                    "%.100s in %.60s was written by a newer gavel; update this one", entry->key,
                    s3->target.where);
     else if (kind != ROW_JSON_GOOD)
-        reply_fail(reply, GAVEL_ERR_STORE_DAMAGED,
-                   "%.100s in %.60s is not what gavel wrote there; who else writes to it? Restore it, or "
-                   "choose another prefix",
-                   entry->key, s3->target.where);
+        reply_fail(
+            reply, GAVEL_ERR_STORE_DAMAGED,
+            "%.100s in %.60s is not what gavel wrote there; who else writes to it? Restore it, or choose another prefix",
+            entry->key, s3->target.where);
     else if (!taken.etag[0])
         reply_fail(reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "the server of %s tells no ETag of an object; without it nothing can be written safely",
@@ -248,9 +248,9 @@ static bool go_on_as_before(struct s3_edit *edit)
         return fail(edit, edit->trouble_status, edit->trouble);
     if (edit->base[0] && !edit->s3->is_quoting_known) {
         if (edit->has_turned)
-            return fail(edit, GAVEL_ERR_STORE_UNSUPPORTED,
-                        "the server refuses to replace an object whatever is said in If-Match; gavel needs a "
-                        "server with conditional PUTs");
+            return fail(
+                edit, GAVEL_ERR_STORE_UNSUPPORTED,
+                "the server refuses to replace an object whatever is said in If-Match; gavel needs a server with conditional PUTs");
         edit->has_turned = true;
         edit->quoting = edit->quoting == S3_QUOTED ? S3_BARE : S3_QUOTED;
     }

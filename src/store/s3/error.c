@@ -21,8 +21,7 @@ static const struct {
     {"InvalidAccessKeyId", GAVEL_ERR_STORE_DENIED,
      "the server of @ does not know our access key; check AWS_ACCESS_KEY_ID or the credentials file"},
     {"SignatureDoesNotMatch", GAVEL_ERR_STORE_DENIED,
-     "the server of @ refuses our signature: the secret is not that of the access key; check "
-     "AWS_SECRET_ACCESS_KEY or the credentials file"},
+     "the server of @ refuses our signature: the secret is not that of the access key; check AWS_SECRET_ACCESS_KEY or the credentials file"},
     {"AccessDenied", GAVEL_ERR_STORE_DENIED,
      "we may not do that on @; the access key needs to get, put, delete and list objects below its prefix"},
     {"AllAccessDisabled", GAVEL_ERR_STORE_DENIED, "all access to @ is disabled; ask its owner"},
@@ -31,20 +30,17 @@ static const struct {
     {"InvalidToken", GAVEL_ERR_STORE_DENIED,
      "the server of @ does not accept our session token; check AWS_SESSION_TOKEN or the credentials file"},
     {"RequestTimeTooSkewed", GAVEL_ERR_STORE_UNAVAILABLE,
-     "the clocks of this host and of the server of @ are more than a quarter of an hour apart, so it rejects "
-     "our signatures; set them right"},
+     "the clocks of this host and of the server of @ are more than a quarter of an hour apart, so it rejects our signatures; set them right"},
     {"RequestExpired", GAVEL_ERR_STORE_UNAVAILABLE,
      "to the server of @ our requests are too old: one of the two clocks is wrong; set it right"},
     {"AuthorizationHeaderMalformed", GAVEL_ERR_STORE_DENIED,
      "the server of @ expects another region than we signed for; name it with region= or AWS_REGION"},
     {"PermanentRedirect", GAVEL_ERR_STORE_DENIED,
-     "the bucket of @ is elsewhere: in another region or behind another endpoint; name it with region= or "
-     "endpoint="},
+     "the bucket of @ is elsewhere: in another region or behind another endpoint; name it with region= or endpoint="},
     {"SlowDown", GAVEL_ERR_STORE_UNAVAILABLE,
      "the server of @ asks us to slow down; fewer candidates or a longer heartbeat send it less"},
     {"NotImplemented", GAVEL_ERR_STORE_UNSUPPORTED,
-     "the server of @ does not have a kind of request that gavel needs: PUT with If-Match and If-None-Match, "
-     "and ListObjectsV2"},
+     "the server of @ does not have a kind of request that gavel needs: PUT with If-Match and If-None-Match, and ListObjectsV2"},
     {"QuotaExceeded", GAVEL_ERR_STORE_FULL, "there is no space left on @; its quota is used up"},
 };
 
@@ -68,10 +64,10 @@ static enum gavel_status explain_number(const struct s3_store *s3, int number, c
         return GAVEL_ERR_STORE_UNAVAILABLE;
     }
     if (number == 301 || number == 307 || number == 308) {
-        (void)snprintf(ret_message, size,
-                       "the server of %s sends us elsewhere (%d): the bucket is in another region or behind "
-                       "another endpoint; name it with region= or endpoint=",
-                       where, number);
+        (void)snprintf(
+            ret_message, size,
+            "the server of %s sends us elsewhere (%d): the bucket is in another region or behind another endpoint; name it with region= or endpoint=",
+            where, number);
         return GAVEL_ERR_STORE_DENIED;
     }
     if (number == 401 || number == 403) {

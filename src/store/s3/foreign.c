@@ -100,9 +100,10 @@ void s3_foreign_tell(const struct mandate_row *row, size_t workers, struct store
 {
     const struct record *record = &row->record;
 
-    (void)snprintf(
-        reply->note, sizeof reply->note,
-        "s3db.js leads here: %.60s, epoch %" PRIu64 ", %zu workers; stop its processes: gavel takes "
-        "over with epoch %" PRIu64 " when nothing of s3db.js has changed for %" PRId64 " s",
-        record->holder, record->epoch, workers, record->epoch + 1, (int64_t)(record->lease_ms / 1000));
+    (void)snprintf(reply->note, sizeof reply->note,
+                   "s3db.js leads here: %.60s, epoch %" PRIu64
+                   ", %zu workers; stop its processes: gavel takes over with epoch %" PRIu64
+                   " when nothing of s3db.js has changed for %" PRId64 " s",
+                   record->holder, record->epoch, workers, record->epoch + 1,
+                   (int64_t)(record->lease_ms / 1000));
 }

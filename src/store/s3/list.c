@@ -51,10 +51,10 @@ bool s3_listing_start(struct s3_listing *listing)
     if (!listing->prefix)
         return fail_short(listing);
     if (strlen(listing->prefix) > S3_KEY_MAX) {
-        reply_fail(listing->reply, GAVEL_ERR_INVALID,
-                   "the name of the group is too long for an object store: with the prefix of %.80s it makes "
-                   "a key of more than %d bytes; choose a shorter one",
-                   target->where, S3_KEY_MAX);
+        reply_fail(
+            listing->reply, GAVEL_ERR_INVALID,
+            "the name of the group is too long for an object store: with the prefix of %.80s it makes a key of more than %d bytes; choose a shorter one",
+            target->where, S3_KEY_MAX);
         listing->is_over = true;
         return false;
     }

@@ -98,10 +98,10 @@ static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
     s3->page_size = 1;
     if (ask(s3, &object, s3_object_list(s3, &object, s3->target.prefix, "", ""), &status, error) == S3_DONE &&
         !s3_xml_text((struct s3_span){call.answer, call.answer_size}, "IsTruncated", found, sizeof found))
-        status = error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                           "what answers for %s is not an S3 server, or one without ListObjectsV2; check "
-                           "endpoint=",
-                           s3->target.where);
+        status = error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "what answers for %s is not an S3 server, or one without ListObjectsV2; check endpoint=",
+            s3->target.where);
     s3->page_size = S3_PAGE_SIZE;
     s3_object_done(&object);
     return status;
@@ -210,11 +210,10 @@ static enum s3_outcome put(struct probe *probe, const char *etag, enum s3_quotin
 
 static bool refuse(struct probe *probe, const char *what)
 {
-    probe->status =
-        error_set(probe->error, GAVEL_ERR_STORE_UNSUPPORTED,
-                  "the server of %s %s, so two candidates could both win there; use a server with "
-                  "conditional PUTs (docs/STORES.md names some)",
-                  probe->s3->target.where, what);
+    probe->status = error_set(
+        probe->error, GAVEL_ERR_STORE_UNSUPPORTED,
+        "the server of %s %s, so two candidates could both win there; use a server with conditional PUTs (docs/STORES.md names some)",
+        probe->s3->target.where, what);
     return false;
 }
 

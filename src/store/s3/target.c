@@ -60,13 +60,13 @@ static enum gavel_status check_bucket(const struct url *url, struct gavel_error 
     const char *bucket = url->hosts[0].name;
 
     if (url->user)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "an access key does not belong in the URL of a store; write s3://BUCKET/PREFIX and "
-                         "set AWS_ACCESS_KEY_ID, or name a file with credentials=");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "an access key does not belong in the URL of a store; write s3://BUCKET/PREFIX and set AWS_ACCESS_KEY_ID, or name a file with credentials=");
     if (url->hosts[0].port != 0)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "after s3:// comes the name of a bucket, which has no port; the server is named by "
-                         "endpoint=, as in s3://bucket/prefix?endpoint=http://host:9000");
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "after s3:// comes the name of a bucket, which has no port; the server is named by endpoint=, as in s3://bucket/prefix?endpoint=http://host:9000");
     if (!is_plain(bucket, 255) || strcmp(bucket, ".") == 0 || strcmp(bucket, "..") == 0)
         return error_set(
             error, GAVEL_ERR_INVALID,
@@ -147,15 +147,15 @@ static enum gavel_status parse_endpoint(const char *endpoint, char **ret_scheme,
     curl_free(host);
     curl_url_cleanup(parts);
     if (!is_good && !strstr(endpoint, "://"))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the endpoint \"%.100s\" lacks its scheme; write http://HOST:PORT, or "
-                         "https://HOST:PORT for TLS",
-                         strchr(endpoint, '@') ? "…" : endpoint); /* before the @ a password may stand */
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the endpoint \"%.100s\" lacks its scheme; write http://HOST:PORT, or https://HOST:PORT for TLS",
+            strchr(endpoint, '@') ? "…" : endpoint); /* before the @ a password may stand */
     if (!is_good)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the endpoint \"%.100s\" is not http://HOST:PORT or https://HOST:PORT and nothing "
-                         "more; a key or a path does not belong there",
-                         strchr(endpoint, '@') ? "…" : endpoint);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the endpoint \"%.100s\" is not http://HOST:PORT or https://HOST:PORT and nothing more; a key or a path does not belong there",
+            strchr(endpoint, '@') ? "…" : endpoint);
     return *ret_host ? GAVEL_OK : no_memory(error);
 }
 

@@ -118,8 +118,7 @@ static enum gavel_status refuse_second_name(const struct sqlite_store *sqlite, s
 {
     return error_set(
         error, GAVEL_ERR_STORE_UNSUPPORTED,
-        "the store %s has a second name (a hard link) with another log and another leader; remove that name, "
-        "and share the directory or a symbolic link instead",
+        "the store %s has a second name (a hard link) with another log and another leader; remove that name, and share the directory or a symbolic link instead",
         sqlite->shown);
 }
 
@@ -137,8 +136,7 @@ static enum gavel_status check_only_name(const struct sqlite_store *sqlite, cons
     if (info.stx_attributes & STATX_ATTR_MOUNT_ROOT)
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the store %s is mounted as a single file, so that it has another log here than elsewhere, and "
-            "another leader; mount its directory instead",
+            "the store %s is mounted as a single file, so that it has another log here than elsewhere, and another leader; mount its directory instead",
             sqlite->shown);
     return GAVEL_OK;
 }
@@ -155,14 +153,12 @@ static enum gavel_status check_directory(const struct sqlite_store *sqlite, cons
     if (name)
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the store %s is on %s, where the locks of SQLite are not reliable; use a file on a local disk, "
-            "or a store for many hosts",
+            "the store %s is on %s, where the locks of SQLite are not reliable; use a file on a local disk, or a store for many hosts",
             sqlite->shown, name);
     if (!clock_is_shared())
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "this process is in a time namespace with a shifted clock, so the leases in %s would mean "
-            "nothing to the others; run it without one",
+            "this process is in a time namespace with a shifted clock, so the leases in %s would mean nothing to the others; run it without one",
             sqlite->shown);
     return check_only_name(sqlite, path, error);
 }
@@ -175,8 +171,7 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
     if (!*path || strcmp(path, ":memory:") == 0 || path[strlen(path) - 1] == '/')
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "\"%.200s\" does not name the file of a sqlite store; write sqlite:/path/to/gavel.db, or "
-            "memory:name for one that is not kept",
+            "\"%.200s\" does not name the file of a sqlite store; write sqlite:/path/to/gavel.db, or memory:name for one that is not kept",
             path);
     if (*path != '/' && !getcwd(folder, sizeof folder))
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
@@ -195,10 +190,10 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
 
 static enum gavel_status gone(const struct sqlite_store *sqlite, struct gavel_error *error)
 {
-    return error_set(error, GAVEL_ERR_STORE_DAMAGED,
-                     "the store %s was deleted or replaced while in use; put it back, or stop all that use "
-                     "it before any of them starts again",
-                     sqlite->shown);
+    return error_set(
+        error, GAVEL_ERR_STORE_DAMAGED,
+        "the store %s was deleted or replaced while in use; put it back, or stop all that use it before any of them starts again",
+        sqlite->shown);
 }
 
 /*

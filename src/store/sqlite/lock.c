@@ -80,9 +80,9 @@ void sqlite_tell_holder(const struct sqlite_store *sqlite, char *text, size_t si
     if (!find_holder(sqlite, &pid))
         (void)snprintf(text, size, "another process or thread held its lock; try again");
     else if (pid == 0)
-        (void)snprintf(text, size,
-                       "a process that cannot be seen from here holds its lock; look for one that "
-                       "is stopped in another container");
+        (void)snprintf(
+            text, size,
+            "a process that cannot be seen from here holds its lock; look for one that is stopped in another container");
     else if (!process_look_at(pid, &glance))
         (void)snprintf(text, size, "process %d holds its lock; try again, or end it if it hangs", (int)pid);
     else

@@ -262,8 +262,7 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
     if (kind == ROW_DAMAGED) {
         reply_fail(
             reply, GAVEL_ERR_STORE_DAMAGED,
-            "the record of group \"%.60s\" in %s makes no sense; stop all candidates of this store, then "
-            "restore it from a backup",
+            "the record of group \"%.60s\" in %s makes no sense; stop all candidates of this store, then restore it from a backup",
             request->group, sqlite->shown);
         return SQLITE_OK;
     }

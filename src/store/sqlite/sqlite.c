@@ -261,10 +261,10 @@ static bool is_stuck(struct sqlite_store *sqlite, struct batch *batch)
     if (sqlite3_get_autocommit(sqlite->db))
         return false;
     for (size_t i = 0; i < batch->count; i++)
-        reply_fail(&batch->replies[i], GAVEL_ERR_STORE_UNAVAILABLE,
-                   "a transaction on the store %s can be neither finished nor undone; check the disk and the "
-                   "kernel's log, and restart this program",
-                   sqlite->shown);
+        reply_fail(
+            &batch->replies[i], GAVEL_ERR_STORE_UNAVAILABLE,
+            "a transaction on the store %s can be neither finished nor undone; check the disk and the kernel's log, and restart this program",
+            sqlite->shown);
     return true;
 }
 
@@ -312,10 +312,10 @@ static void sqlite_run(struct store *store, const struct store_request *requests
 
     if (getpid() != sqlite->opened_by) {
         for (size_t i = 0; i < count; i++)
-            reply_fail(&replies[i], GAVEL_ERR_STATE,
-                       "the store %s was opened before a fork and cannot be used by the child; a child must "
-                       "not use the library, start a new program instead",
-                       sqlite->shown);
+            reply_fail(
+                &replies[i], GAVEL_ERR_STATE,
+                "the store %s was opened before a fork and cannot be used by the child; a child must not use the library, start a new program instead",
+                sqlite->shown);
         return;
     }
     run_batch(sqlite, &batch);

@@ -116,10 +116,10 @@ enum gavel_status sqlite_check_log(const struct sqlite_store *sqlite, struct gav
         status =
             error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening the store %s", sqlite->shown);
     else if (lacks_log(sqlite, log, turn))
-        status = error_set(error, GAVEL_ERR_STORE_DAMAGED,
-                           "the log of the store %.80s, its -wal, is missing, and epochs with it; restore "
-                           "it, or a file of `gavel store backup`; to continue without it, touch %s-wal",
-                           sqlite->shown, sqlite->shown);
+        status = error_set(
+            error, GAVEL_ERR_STORE_DAMAGED,
+            "the log of the store %.80s, its -wal, is missing, and epochs with it; restore it, or a file of `gavel store backup`; to continue without it, touch %s-wal",
+            sqlite->shown, sqlite->shown);
     free(turn);
     free(log);
     return status;
