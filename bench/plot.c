@@ -19,7 +19,7 @@
 
 static const char script[] =
     "# SPDX-License-Identifier: Apache-2.0\n"
-    "# Cumulative shares of the latencies measured by `gavel bench --out`. Run it in this folder: gnuplot "
+    "# Cumulative shares of the latencies measured by `gavel bench --out`. Run it in this directory: gnuplot "
     "plot.gp\n"
     "set datafile separator ','\n"
     "set terminal svg size 900,540 dynamic background rgb 'white'\n"

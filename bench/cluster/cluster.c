@@ -284,7 +284,7 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
                 name = kinds[i].name;
     report_note(&cluster->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
                 CLUSTER_NODES, name,
-                strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a folder on disk" : "");
+                strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a directory on disk" : "");
     if (cluster->load >= 0)
         report_note(&cluster->bench->report, "load average before it began: %.2f, with %ld CPUs",
                     cluster->load, sysconf(_SC_NPROCESSORS_ONLN));

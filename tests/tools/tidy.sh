@@ -90,6 +90,8 @@ sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no i
 echo 'void sea''t_take(void);' >>"$tree/src/base/a.h" && expect src/base/a.h:7 '"sea''t" is a metaphor'
 echo 'The cour''ier takes it.' >>"$tree/docs/b.md" && expect docs/b.md:2 '"cour''ier" is a metaphor'
 echo 'void *ret_wi''ll;' >>"$tree/src/base/a.c" && expect src/base/a.c:9 '"_wi''ll" is a metaphor'
+echo 'const char *s = "no such fol''der";' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "say directory"
+echo 'In this fol''der.' >>"$tree/docs/b.md" && expect docs/b.md:2 "say directory"
 mkdir "$tree/src/core/candidate/attic" && touch "$tree/src/core/candidate/attic/a" && expect src/core/candidate/attic '"attic" is no word of docs/GLOSSARY.md'
 sed -i '/candidate/d' "$tree/docs/GLOSSARY.md" && expect src/core/candidate: '"candidate" is no word of docs/GLOSSARY.md'
 rm "$tree/src/core/candidate/README.md" && expect src/core/candidate/README.md "is missing"
