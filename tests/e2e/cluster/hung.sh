@@ -195,8 +195,9 @@ test_a_node_whose_disk_hangs_sends_candidates_over_http_elsewhere() {
     local session
     hangable n1 n2 n3
     lead n1
-    stream a n3 /groups/g/campaign -d '{"candidate":"a","ttl_ms":600000}'
     stream w n3 /watch
+    await heard w watching
+    stream a n3 /groups/g/campaign -d '{"candidate":"a","ttl_ms":600000}'
     await heard a elected
     await heard w elected
     session=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$folder/a.out")

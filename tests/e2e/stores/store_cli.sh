@@ -349,7 +349,7 @@ test_every_option_of_a_url_is_in_the_page_and_in_the_guide() {
     local file option page guide count=0
     page=$(sed 's/\\//g' "$SOURCE_ROOT/docs/man/gavel-stores.7.scd")
     guide=$(cat "$SOURCE_ROOT/docs/STORES.md")
-    for file in mysql/place.c s3/s3.c etcd/etcd.c; do
+    for file in mysql/target.c s3/s3.c etcd/etcd.c; do
         for option in $(options_in $file); do
             has "$page" "*$option=*"
             has "$guide" "$option="

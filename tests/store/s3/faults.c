@@ -223,9 +223,14 @@ static void open_with(const char *name, const char *value, const char *url, enum
     char *before = getenv(name) ? strdup(getenv(name)) : NULL;
     struct gavel_error error = {0};
     struct store *store = NULL;
+    gavel_ns until = clock_now() + LIMIT;
+    enum gavel_status opened;
 
     assert_int_equal(setenv(name, value, 1), 0);
-    if (store_open(url, &store, &error) != status)
+    do /* on a busy machine even a refusal may take longer than opening has patience for */
+        opened = store_open(url, &store, &error);
+    while (opened != GAVEL_OK && strstr(error.message, "in time") && clock_now() < until);
+    if (opened != status)
         fail_msg("not as expected: %s", error.message);
     if (!strstr(error.message, says))
         fail_msg("\"%s\" is not in: %s", says, error.message);
@@ -284,8 +289,7 @@ static void test_tls_needs_a_certificate_that_is_trusted(void **state)
     (void)snprintf(address, sizeof address, "127.0.0.1:%d", b->server->port + 1);
     make_url(address, url, sizeof url);
     make_secure(url, secure, sizeof secure);
-    assert_int_equal(store_open(secure, &store, &error), GAVEL_ERR_STORE_UNAVAILABLE);
-    assert_non_null(strstr(error.message, "certificate"));
+    open_with("AWS_PROFILE", "", secure, GAVEL_ERR_STORE_UNAVAILABLE, "certificate");
     (void)snprintf(secure + strlen(secure), sizeof secure - strlen(secure), "&ca=%s/tls.crt",
                    b->server->folder);
     if (store_open(secure, &store, &error) != GAVEL_OK)
