@@ -115,8 +115,9 @@ struct consensus {
     bool is_awaited_told; /* that members have not told their data directories */
     struct {
         raft_id peer;
-        uint64_t founding;
-    } foreign[RAFT_MEMBERS_MAX]; /* of another founding of this cluster, and that was told */
+        uint64_t founding; /* 0: it belongs to another no more */
+        gavel_ns told_at;
+    } foreign[RAFT_MEMBERS_MAX]; /* who belongs, or belonged, to another founding of this cluster */
     size_t foreign_count;
     bool is_commit_hung;     /* likewise, of what we as leader have to commit */
     gavel_ns uncommitted_at; /* likewise */

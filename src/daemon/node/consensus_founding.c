@@ -5,9 +5,12 @@
  * majority was emptied and bootstrapped again, and now there are two clusters
  * of one name. The core refuses the other side. Nobody ends by its word, since
  * either side may be the one with the right data; people decide, so they are
- * told, once for each node and as long as it stays so in `gavel check`.
+ * told, once for each node and as long as it stays so in `gavel check`. It is
+ * over when a directory without a founding, or with ours, speaks under the name.
  */
 #include "daemon/node/consensus.h"
+
+#include "os/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,29 +20,50 @@ bool consensus_is_other_founding(const struct consensus *c, uint64_t founding)
     return c->raft.founding != 0 && founding != 0 && founding != c->raft.founding;
 }
 
+/* Two nodes of one name, one of each founding, may take turns: that is told no more often. */
+#define FOUNDING_PAUSE (60 * NS_PER_S)
+
 bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer)
 {
     for (size_t i = 0; i < c->foreign_count; i++)
         if (c->foreign[i].peer == peer)
-            return true;
+            return c->foreign[i].founding != 0;
     return false;
+}
+
+/* Where the peer is noted, or can be; RAFT_MEMBERS_MAX: nowhere. */
+static size_t index_of(const struct consensus *c, raft_id peer)
+{
+    size_t at = c->foreign_count;
+
+    for (size_t i = 0; i < c->foreign_count; i++) {
+        if (c->foreign[i].peer == peer)
+            return i;
+        if (at == RAFT_MEMBERS_MAX && !raft_config_find(&c->raft.config, c->foreign[i].peer))
+            at = i;
+    }
+    return at;
 }
 
 void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t founding)
 {
     char name[NODE_ADDRESSES_NAME_BYTES], ours[20], its[20];
-    size_t at = 0;
+    gavel_ns now = clock_now();
+    size_t at = index_of(c, peer);
+    bool is_noted;
 
-    if (!consensus_is_other_founding(c, founding))
+    if (!consensus_is_other_founding(c, founding) || at == RAFT_MEMBERS_MAX)
         return;
-    while (at < c->foreign_count && c->foreign[at].peer != peer)
-        at++;
-    if (at == RAFT_MEMBERS_MAX || (at < c->foreign_count && c->foreign[at].founding == founding))
+    is_noted = at < c->foreign_count && c->foreign[at].peer == peer;
+    if (is_noted && c->foreign[at].founding == founding)
         return;
-    c->foreign[at].peer = peer;
-    c->foreign[at].founding = founding;
     if (at == c->foreign_count)
         c->foreign_count++;
+    c->foreign[at].peer = peer;
+    c->foreign[at].founding = founding;
+    if (is_noted && now - c->foreign[at].told_at < FOUNDING_PAUSE)
+        return;
+    c->foreign[at].told_at = now;
     consensus_note(c, JOURNAL_FOUNDING_REFUSED, peer, "%s", CONSENSUS_FOUNDING_TEXT);
     (void)snprintf(ours, sizeof ours, "%016" PRIx64, c->raft.founding);
     (void)snprintf(its, sizeof its, "%016" PRIx64, founding);
@@ -58,8 +82,6 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
 void consensus_forget_founding(struct consensus *c, raft_id peer)
 {
     for (size_t i = 0; i < c->foreign_count; i++)
-        if (c->foreign[i].peer == peer) {
-            c->foreign[i] = c->foreign[--c->foreign_count];
-            return;
-        }
+        if (c->foreign[i].peer == peer)
+            c->foreign[i].founding = 0;
 }

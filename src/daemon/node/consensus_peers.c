@@ -223,6 +223,8 @@ static void on_status(void *user, const struct peer_status *status)
         consensus_meet_founding(c, status->node, status->founding);
         return; /* what it says of itself is about another cluster */
     }
+    if (status->founding != 0)
+        consensus_forget_founding(c, status->node);
     consensus_make_status(c, &self);
     alarm = detector_receive(&c->detector, &self, status);
     if (c->pending)
@@ -278,8 +280,8 @@ static void on_greeted(struct consensus *c, const struct peer_hello *hello)
     if (c->addresses.count == NODE_ADDRESSES_MAX && !node_addresses_find(&c->addresses, hello->node))
         node_addresses_keep(&c->addresses, c->config, &c->raft.config, c->raft.leader, c->records,
                             c->record_count);
-    if (hello->founding != 0 && hello->founding == c->raft.founding)
-        consensus_forget_founding(c, hello->node);
+    if (hello->founding == 0 || hello->founding == c->raft.founding)
+        consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */
     if (node_addresses_take_hello(&c->addresses, hello))
         consensus_set_peers(c);
 }

@@ -115,6 +115,9 @@ test_two_emptied_nodes_make_no_cluster_of_their_own() {
 # refuses_founding NODE OTHER LIVES: in so many of its lives it said that the other is of another founding.
 refuses_founding() { (($(grep -cF "msg=founding_refused node=$2" "$folder/$1.err") >= $3)); }
 
+# quiet_check NODE: it knows of nobody that belongs to another founding.
+quiet_check() { [[ $(ask "$1" /members) != *"another founding"* ]]; }
+
 # n1 and n3 are emptied and bootstrapped again, as --bootstrap in a unit file does, while n2 is down: two clusters
 # of one name. Neither follows the other, nobody ends, and nothing of either is lost.
 test_a_cluster_that_is_founded_twice_is_two_clusters() {
@@ -152,6 +155,31 @@ test_a_cluster_that_is_founded_twice_is_two_clusters() {
     noted n2 where here || fail "what the first founding committed is lost"
     start n1
     ended n1 77
+}
+
+# The operator decides for n1 and n3: n2 is replaced. From then on it is one of them, and its clients are served.
+test_a_node_of_another_founding_is_replaced() {
+    local name
+    founded n1 n2 n3
+    for name in n1 n2 n3; do kill_both "$name"; done
+    empty n1
+    empty n3
+    for name in n1 n3; do start "$name" --bootstrap; done
+    await agree n1 n3
+    start n2
+    await refuses_founding n1 n2 1
+    await refuses_founding n3 n2 1
+    kill_both n2
+    empty n2
+    expect 0 "$GAVEL" member remove n2 --cluster "127.0.0.1:${api_of[n1]}"
+    start n2 --join
+    expect 0 "$GAVEL" member add n2 "127.0.0.1:${port_of[n2]}" --cluster "127.0.0.1:${api_of[n1]}"
+    await agree
+    await bound
+    await note n2 where there
+    noted n1 where there || fail "what was written through n2 is not there"
+    await quiet_check n1
+    await quiet_check n3
 }
 
 # A founder that was never started holds nobody up: the others are bound as soon as the leader has met them.
