@@ -45,6 +45,13 @@
  * directory. Between the commit and when a node knows of it lies no entry of a
  * client: no leader works before, and with the first such entry it is written
  * what is committed.
+ *
+ * So a node that does not know yet may follow another founding, and its own is
+ * truncated then. But terms look alike, and where they are the same nothing is
+ * truncated: it would keep its own founding, and take the entries of the other
+ * as what follows. By the Log Matching Property a leader whose log agrees with
+ * ours where the founding stands has that founding, so one that has not is none
+ * of ours.
  */
 
 #include "core/raft/internal.h"
@@ -135,6 +142,46 @@ static bool is_of_other_founding(const struct raft *r, const struct raft_claiman
     if (r->founding == 0)
         return c->is_founded && bound != 0 && c->directory != bound;
     return c->is_founded || c->leads || (c->asks && c->founding != 0);
+}
+
+/* Where the founding stands that we do not know to be committed: in the log, for a snapshot is committed. */
+static raft_index founded_at(const struct raft *r)
+{
+    raft_index first = r->config_index;
+    raft_index at = first;
+    struct raft_config config;
+
+    while (at > r->log.base) {
+        at = raft_find_config(r, at, &config);
+        if (at <= r->log.base || config.founding != raft_founding(r))
+            break;
+        first = at--;
+    }
+    return first;
+}
+
+/* Whether a leader of another founding says that its log agrees with ours where our founding stands. */
+static bool contradicts_founding(const struct raft *r, const struct raft_message *m)
+{
+    raft_index at;
+    raft_term term;
+
+    if (PLANTED(FOUNDING_UNCHECKED))
+        return false;
+    if (r->founding != 0 || raft_founding(r) == 0 || m->founding == raft_founding(r))
+        return false;
+    at = founded_at(r);
+    term = raft_log_term(&r->log, at);
+    if (m->kind == RAFT_MSG_SNAPSHOT)
+        return m->snapshot.index >= at && raft_log_term(&r->log, m->snapshot.index) == m->snapshot.index_term;
+    if (m->kind != RAFT_MSG_APPEND)
+        return false;
+    if (m->founding != 0 && m->term == term)
+        return true; /* the leader of that term wrote ours; before that it had none */
+    if (m->append.prev_index >= at)
+        return raft_log_term(&r->log, m->append.prev_index) == m->append.prev_term;
+    return at - m->append.prev_index <= m->append.entry_count &&
+           m->append.entries[at - m->append.prev_index - 1].term == term;
 }
 
 enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
@@ -246,6 +293,8 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
     enum raft_trust trust = raft_trust(r, &claimant);
     struct raft_peer *peer = raft_peer_find(r, m->from);
 
+    if (trust == RAFT_TRUSTED && contradicts_founding(r, m))
+        trust = RAFT_OTHER_FOUNDING;
     if (trust != RAFT_OTHER_FOUNDING && m->kind == RAFT_MSG_CERTIFICATE)
         return true; /* it is proven by its mac */
     if (trust == RAFT_TRUSTED) {

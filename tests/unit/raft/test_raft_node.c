@@ -616,6 +616,49 @@ static void test_who_does_not_know_its_own_founding_to_be_committed_believes_its
     assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_FOUNDING);
 }
 
+/* Terms of two clusters look alike. A leader whose log agrees with ours where our founding stands has that
+ * founding, or it is of another cluster, and ours would be followed by entries of that one. */
+static void test_a_leader_of_another_founding_cannot_agree_with_ours(void **state)
+{
+    static const struct raft_entry theirs[] = {{.term = 1, .kind = RAFT_ENTRY_NOOP},
+                                               {.term = 1, .kind = RAFT_ENTRY_NOOP},
+                                               {.term = 2, .kind = RAFT_ENTRY_NOOP}};
+    struct fixture *f = *state;
+    struct raft_message append, snapshot;
+
+    begin_founded(f, f->restore.state.generation, 0);
+    append = from_peer(f, RAFT_MSG_APPEND, 9); /* nobody's directory is known that it could contradict */
+    append.term = 2;
+    append.directory = 99;
+    append.founding = 78;
+    append.is_founded = true;
+    snapshot = append;
+    append.append = (struct raft_append){.lease_epoch = 1, .round = 1, .prev_index = 2, .prev_term = 1};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
+                     GAVEL_ERR_INVALID); /* after our founding */
+    append.append.prev_index = append.append.prev_term = 0;
+    append.append.entries = theirs;
+    append.append.entry_count = 3;
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
+                     GAVEL_ERR_INVALID); /* in its place */
+    snapshot.kind = RAFT_MSG_SNAPSHOT;
+    snapshot.snapshot = (struct raft_install){
+        .index = 2, .index_term = 1, .config = f->restore.snapshot.config, .lease_epoch = 1, .round = 1};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &snapshot}),
+                     GAVEL_ERR_INVALID);
+    assert_true(f->raft.state.term == 1 && f->raft.leader == 0 && raft_founding(&f->raft) == 77);
+    append.append.entry_count = 1; /* before it, as a leader that replaces it may */
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    append.append = (struct raft_append){.lease_epoch = 1,
+                                         .round = 2,
+                                         .prev_index = 1,
+                                         .prev_term = 1,
+                                         .entries = &theirs[2],
+                                         .entry_count = 1};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    assert_true(raft_founding(&f->raft) == 0 && f->raft.leader == 9);
+}
+
 /* After --force-new-cluster the log still has configurations of the founding before. */
 static void test_a_founding_of_an_earlier_generation_says_nothing(void **state)
 {
@@ -638,6 +681,7 @@ int main(void)
         TEST(test_who_greets_in_a_later_incarnation_is_met),
         TEST(test_another_founding_is_refused_if_both_are_committed),
         TEST(test_a_founding_that_is_not_committed_is_held_against_leaders_only),
+        TEST(test_a_leader_of_another_founding_cannot_agree_with_ours),
         TEST(test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members),
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
