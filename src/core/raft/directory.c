@@ -42,9 +42,9 @@
  * all that is committed (thesis, section 3.6.3), so one whose log has not our
  * committed founding is no leader of ours. And a founding that is in our log,
  * committed or not, binds directories: another one is not believed from another
- * directory. Between the commit and when a node knows of it lies no entry of a
- * client: no leader works before, and with the first such entry it is written
- * what is committed.
+ * directory, unless a member in its own directory has told it, too. Between the
+ * commit and when a node knows of it lies no entry of a client: no leader works
+ * before, and with the first such entry it is written what is committed.
  *
  * So a node that does not know yet may follow another founding, and its own is
  * truncated then. But terms look alike, and where they are the same nothing is
@@ -140,7 +140,7 @@ static bool is_of_other_founding(const struct raft *r, const struct raft_claiman
     if (raft_founding(r) == 0 || c->founding == raft_founding(r))
         return false;
     if (r->founding == 0)
-        return c->is_founded && bound != 0 && c->directory != bound;
+        return c->is_founded && bound != 0 && c->directory != bound && r->doubted != raft_founding(r);
     return c->is_founded || c->leads || (c->asks && c->founding != 0);
 }
 
@@ -218,6 +218,17 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
     if (c->incarnation < peer->incarnation && c->is_live && peer->is_recalled)
         return RAFT_ROLLED_BACK;
     return c->incarnation < peer->incarnation ? RAFT_OUTLIVED : RAFT_TRUSTED;
+}
+
+/* A member of the founding in our log, in the very directory, knows another to be committed, and might lead us
+ * itself. Then directories that were replaced since are not held against their members either. */
+static void doubt(struct raft *r, const struct raft_claimant *c)
+{
+    const struct raft_member *member = raft_config_find(&r->config, c->id);
+
+    if (r->founding == 0 && raft_founding(r) != 0 && c->is_founded && c->founding != raft_founding(r) &&
+        member && member->directory != 0 && member->directory == c->directory)
+        r->doubted = raft_founding(r);
 }
 
 static void uncount(struct raft_peer *peer)
@@ -301,6 +312,7 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
         if (!peer)
             return true;
         note(peer, &claimant);
+        doubt(r, &claimant);
         r->has_begun = r->has_begun || m->bound_at > 0;
         return true;
     }
@@ -319,8 +331,10 @@ void raft_meet(struct raft *r, const struct raft_claimant *met)
 {
     struct raft_peer *peer = raft_peer_find(r, met->id);
 
-    if (peer && peer->bound != 0 && peer->bound == met->directory && raft_trust(r, met) == RAFT_TRUSTED)
-        note(peer, met);
+    if (!peer || peer->bound == 0 || peer->bound != met->directory || raft_trust(r, met) != RAFT_TRUSTED)
+        return;
+    note(peer, met);
+    doubt(r, met);
 }
 
 raft_id raft_refused_one(const struct raft *r, uint64_t *ret_directory)

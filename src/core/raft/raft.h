@@ -425,6 +425,7 @@ struct raft {
     raft_index applied;  /* handed out by APPLY */
     raft_index began_at; /* where the log ended when this incarnation began */
     uint64_t founding;   /* of the cluster that this directory belongs to, committed; 0: not known to be */
+    uint64_t doubted;    /* a founding in our log; a member of it has told that it belongs to another */
     bool has_begun;      /* a member that is bound to its directory has spoken: something is committed */
     gavel_ns met_from;   /* since when we know more of the others than was written; NEVER: no more */
 

@@ -616,6 +616,33 @@ static void test_who_does_not_know_its_own_founding_to_be_committed_believes_its
     assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_FOUNDING);
 }
 
+/* A member in its own directory tells that the founding in our log was replaced. Then another member, whose
+ * directory was replaced since, may lead us. */
+static void test_a_founding_that_a_member_knows_to_be_replaced_holds_nobody_up(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant replaced = {.id = 2,
+                                     .directory = 23,
+                                     .incarnation = 1,
+                                     .bound_at = 9,
+                                     .founding = 78,
+                                     .is_founded = true,
+                                     .leads = true};
+    struct raft_claimant witness = {
+        .id = 3, .directory = 34, .incarnation = 1, .bound_at = 9, .founding = 78, .is_founded = true};
+
+    begin_founded(f, f->restore.state.generation, 1);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &witness}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &replaced), RAFT_OTHER_FOUNDING); /* neither has our directory */
+    witness.directory = 33;
+    witness.is_founded = false;
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &witness}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &replaced), RAFT_OTHER_FOUNDING); /* that may be replaced, too */
+    witness.is_founded = true;
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &witness}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &replaced), RAFT_TRUSTED);
+}
+
 /* Terms of two clusters look alike. A leader whose log agrees with ours where our founding stands has that
  * founding, or it is of another cluster, and ours would be followed by entries of that one. */
 static void test_a_leader_of_another_founding_cannot_agree_with_ours(void **state)
@@ -682,6 +709,7 @@ int main(void)
         TEST(test_another_founding_is_refused_if_both_are_committed),
         TEST(test_a_founding_that_is_not_committed_is_held_against_leaders_only),
         TEST(test_a_leader_of_another_founding_cannot_agree_with_ours),
+        TEST(test_a_founding_that_a_member_knows_to_be_replaced_holds_nobody_up),
         TEST(test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members),
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
