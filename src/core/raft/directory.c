@@ -84,6 +84,15 @@ raft_index raft_bound_at(const struct raft *r)
     return self && self->directory != 0 && raft_is_own(r, &r->config) ? r->config_index : 0;
 }
 
+/* If its configuration is not older than our own it is right. A node that joins has none yet. Whoever has
+ * another founding in its log, committed or not, than is committed here knows nothing of our cluster. */
+bool raft_is_disowned(const struct raft *r, uint64_t founding, raft_index config_index)
+{
+    if (r->config.count == 0 || (r->founding != 0 && founding != 0 && founding != r->founding))
+        return false;
+    return config_index > r->config_index || (config_index == r->config_index && raft_bound_at(r) == 0);
+}
+
 uint64_t raft_founding(const struct raft *r)
 {
     if (r->founding != 0)
@@ -220,8 +229,8 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
     return c->incarnation < peer->incarnation ? RAFT_OUTLIVED : RAFT_TRUSTED;
 }
 
-/* A member of the founding in our log, in the very directory, knows another to be committed, and might lead us
- * itself. Then directories that were replaced since are not held against their members either. */
+/* A member of the founding in our log, in the very directory, knows another to be committed, and might lead
+ * us itself. Then directories that were replaced since are not held against their members either. */
 static void doubt(struct raft *r, const struct raft_claimant *c)
 {
     const struct raft_member *member = raft_config_find(&r->config, c->id);

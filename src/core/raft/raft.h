@@ -596,6 +596,10 @@ uint64_t raft_founding(const struct raft *raft);
 /* Where our log has the configuration that this directory is a member by; 0 if it has none. */
 raft_index raft_bound_at(const struct raft *raft);
 
+/* Whether a peer that refuses our directory, and has this founding and its newest configuration there, knows
+ * better than we. */
+bool raft_is_disowned(const struct raft *raft, uint64_t founding, raft_index config_index);
+
 /* Of a leader whose cluster, of 0.6.0, binds nobody yet: whether that member has not told its directory. */
 bool raft_awaits_directory(const struct raft *raft, raft_id id);
 

@@ -351,23 +351,18 @@ static void on_distrust(void *user, raft_id peer)
 }
 
 /*
- * A peer knows another data directory under our name, or has seen more of ours. If its configuration is not
- * older than our own it is right, and this node must do nothing more: two of them, both emptied, would make
- * another cluster of the name. A node that joins waits to be added. One of another founding is not right: it
- * knows nothing of our cluster.
+ * A peer knows another data directory under our name, or has seen more of ours. If it is right this node must
+ * do nothing more: two of them, both emptied, would make another cluster of the name.
  */
 static void on_disowned(struct consensus *c, raft_id peer, const char *text, const struct peer_hello *hello)
 {
     bool is_ours =
         hello && hello->cluster == c->raft.state.cluster && hello->generation == c->raft.state.generation;
-    bool is_other = is_ours && hello->is_founded && consensus_is_other_founding(c, hello->founding);
-    bool is_right = is_ours && !is_other && c->raft.config.count > 0 &&
-                    (hello->config_index > c->raft.config_index ||
-                     (hello->config_index == c->raft.config_index && raft_bound_at(&c->raft) == 0));
+    bool is_right = is_ours && raft_is_disowned(&c->raft, hello->founding, hello->config_index);
 
     if (is_news(c, peer))
         consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
-    if (is_other)
+    if (is_ours && hello->is_founded)
         consensus_meet_founding(c, hello->node, hello->founding);
     if (!is_right)
         return;

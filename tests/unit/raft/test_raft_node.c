@@ -643,6 +643,23 @@ static void test_a_founding_that_a_member_knows_to_be_replaced_holds_nobody_up(v
     assert_int_equal(raft_trust(&f->raft, &replaced), RAFT_TRUSTED);
 }
 
+/* Nobody ends by the word of another founding, not even of one that the other does not know to be
+ * committed. */
+static void test_another_founding_disowns_nobody(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_founded(f, f->restore.state.generation, 2);
+    assert_true(raft_is_disowned(&f->raft, 77, 3));
+    assert_false(raft_is_disowned(&f->raft, 77, 2)); /* it knows no more than we, and we are bound */
+    assert_false(raft_is_disowned(&f->raft, 78, 3));
+    raft_done(&f->raft);
+    f->restore.state.directory = 12; /* emptied, founded again, and nothing committed */
+    f->restore.state.term = f->restore.state.commit = 0;
+    begin(f);
+    assert_true(raft_is_disowned(&f->raft, 78, 3));
+}
+
 /* Terms of two clusters look alike. A leader whose log agrees with ours where our founding stands has that
  * founding, or it is of another cluster, and ours would be followed by entries of that one. */
 static void test_a_leader_of_another_founding_cannot_agree_with_ours(void **state)
@@ -710,6 +727,7 @@ int main(void)
         TEST(test_a_founding_that_is_not_committed_is_held_against_leaders_only),
         TEST(test_a_leader_of_another_founding_cannot_agree_with_ours),
         TEST(test_a_founding_that_a_member_knows_to_be_replaced_holds_nobody_up),
+        TEST(test_another_founding_disowns_nobody),
         TEST(test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members),
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
