@@ -48,6 +48,8 @@ enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
     consensus_extend_work(c);
     if (c->config_index != c->raft.config_index || c->generation != c->raft.state.generation)
         consensus_members_in_force(c);
+    if (c->told_founding != c->raft.founding)
+        consensus_tell_founding(c);
     consensus_publish(c);
     if (c->is_status_due)
         consensus_send_status(c);

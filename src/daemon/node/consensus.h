@@ -103,6 +103,7 @@ struct consensus {
     bool has_told_members;        /* to the transport: who may send … */
     bool told_is_committed;       /* … and whether those were committed … */
     raft_index told_config_index; /* … and of which configuration they were */
+    uint64_t told_founding;       /* that our greeting says is committed */
     bool is_member;               /* by the configuration in force */
     raft_id last_leader;          /* the newest that was known */
     raft_term released_term;      /* an election of this term follows a release, not a death */
@@ -210,6 +211,7 @@ bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer);
 void consensus_meet_founding(struct consensus *c, raft_id peer,
                              uint64_t founding); /* a committed one, or 0 */
 void consensus_forget_founding(struct consensus *c, raft_id peer);
+void consensus_tell_founding(struct consensus *c); /* in our greeting: it is committed */
 
 /* consensus_view.c */
 void consensus_publish(struct consensus *c);

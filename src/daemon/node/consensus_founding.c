@@ -85,3 +85,13 @@ void consensus_forget_founding(struct consensus *c, raft_id peer)
         if (c->foreign[i].peer == peer)
             c->foreign[i].founding = 0;
 }
+
+/* At once: by our greeting whoever we refuse for its founding knows why, and it is told so once. */
+void consensus_tell_founding(struct consensus *c)
+{
+    struct peer_hello hello;
+
+    c->told_founding = c->raft.founding;
+    consensus_make_hello(c, &hello);
+    transport_set_self(c->transport, &hello);
+}
