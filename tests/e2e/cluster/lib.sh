@@ -16,6 +16,7 @@ source "$SOURCE_ROOT/tests/servers/ports.sh"
 for variable in ${!GAVELD_@}; do unset "$variable"; done
 
 limit_s=60
+timeout_ms=400 # of an election, and the lease
 declare -A port_of api_of
 
 # A port of the block that nobody listens on; in $port.
@@ -59,7 +60,7 @@ configure() {
         echo "data: $folder/$name"
         echo "log_level: debug"
         echo "realtime: false" # several clusters, and everything else, share the machine
-        echo "timing: {election_timeout_min_ms: 400, election_timeout_max_ms: 800, heartbeat_interval_ms: 100, lease_ms: 400}"
+        echo "timing: {election_timeout_min_ms: $timeout_ms, election_timeout_max_ms: $((2 * timeout_ms)), heartbeat_interval_ms: $((timeout_ms / 4)), lease_ms: $timeout_ms}"
         echo "peers:"
         for peer in "${nodes[@]}"; do
             echo "  - {name: $peer, address: \"127.0.0.1:${port_of[$peer]}\", api: \"127.0.0.1:${api_of[$peer]}\"}"
