@@ -263,13 +263,11 @@ void client_watch_unlinked(struct client *client)
     while ((watch = RB_MIN(client_wires, &client->watches.running)))
         go_idle(client, watch);
     TAILQ_FOREACH(watch, &client->watches.idle, entry) {
-        struct table_cursor from = watch->from;
-
         watch->retry_at = 0;
         watch->refusals = 0;
-        watch->from = watch->cursor;
         if (PLANTED(WATCH_TOO_LATE))
-            watch->from = from;
+            continue;
+        watch->from = watch->cursor;
         if (PLANTED(WATCH_REPEATS) && watch->cursor.revision > 1)
             watch->from = (struct table_cursor){watch->cursor.revision - 1, UINT32_MAX};
     }
