@@ -103,12 +103,13 @@ ended() {
     [[ $code == "$2" ]] || fail "$1 ended with $code, not $2"
 }
 
-# Gone, or a zombie that only waits to be waited for.
+# Gone, or a zombie that only waits to be waited for. One whose other threads are still about to die has its files open.
 process_is_gone() {
-    local stat
+    local stat threads
     [[ -r /proc/$1/stat ]] || return 0
     read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
-    [[ ${stat##*) } == Z* ]]
+    threads=("/proc/$1/task/"*)
+    [[ ${stat##*) } == Z* ]] && ((${#threads[@]} <= 1))
 }
 
 # first_child PID: one of the processes below it; nothing if there is none.
