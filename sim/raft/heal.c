@@ -175,6 +175,7 @@ void heal_take(struct cluster *cluster)
     const struct profile *p = &cluster->profile;
     struct raft_referee_healed healed = {
         .settings = &p->worst,
+        .room = p->room,
     };
     raft_id ids[SLOTS_MAX] = {0};
     uint64_t heard[SLOTS_MAX];

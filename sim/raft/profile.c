@@ -178,17 +178,22 @@ static gavel_ns lease_of(const struct raft_settings *s, gavel_ns promise)
     return promise / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
 }
 
+/* The lease of a round lasts until the answers to the next one; nodes differ in promise and heartbeat. */
+void cluster_profile_find_room(struct profile *p)
+{
+    p->room = NEVER;
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        p->room = ns_min(p->room, lease_of(&p->settings[i], p->shortest) - p->settings[i].heartbeat);
+}
+
 /* A round must be back well before the lease it makes has lapsed, or nobody could ever lead for long. */
 static void fit_links(struct profile *p)
 {
-    for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        const struct raft_settings *s = &p->settings[i];
-        gavel_ns slack = (lease_of(s, p->shortest) - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
+    gavel_ns slack = p->room / (p->mood == MOOD_CALM ? 8 : 4);
 
-        p->timer_late = ns_min(p->timer_late, slack / 8);
-        p->jitter = ns_min(p->jitter, slack / 4);
-        p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
-    }
+    p->timer_late = ns_min(p->timer_late, slack / 8);
+    p->jitter = ns_min(p->jitter, slack / 4);
+    p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
     p->link_min = ns_min(p->link_min, p->link_max);
     for (unsigned i = 0; i < SLOTS_MAX; i++) /* leaders that prefer another must be able to hand over to it */
         if (p->settings[i].prefers_priority)
@@ -287,6 +292,7 @@ void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, 
         p->faults &= ~FAULT_BIT(FAULT_DISKS); /* both at once is more than a bound can be stated for */
     draw_all_settings(p, prng);
     draw_times(p, prng);
+    cluster_profile_find_room(p);
     fit_links(p);
     draw_members(p, prng);
     draw_distances(p, prng);

@@ -84,6 +84,7 @@ struct profile {
     struct raft_settings settings[SLOTS_MAX];
     struct raft_settings worst; /* the longest of each time */
     gavel_ns shortest;          /* promise */
+    gavel_ns room;              /* for the answers to a round of any node, if it leads: the least of all */
     struct raft_config first;   /* the members of the beginning */
     gavel_ns heal_at;           /* the liveness phase begins */
     gavel_ns end_at;            /* at the earliest */
@@ -111,6 +112,9 @@ struct profile {
 /* nodes 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn. */
 void cluster_profile_draw(struct profile *profile, struct prng *prng, unsigned nodes, gavel_ns duration,
                           uint64_t without);
+
+/* Sets `room` by the settings; once more after they have changed. */
+void cluster_profile_find_room(struct profile *profile);
 
 /* Default settings, a quiet network with delays from `low` to `high`, no faults: a stage for measurements. */
 void cluster_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);

@@ -108,6 +108,7 @@ static void widen_drift(struct session_profile *p, int drift_ppm)
     p->cluster.worst.drift_ppm = drift_ppm;
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         p->cluster.settings[i].drift_ppm = drift_ppm;
+    cluster_profile_find_room(&p->cluster);
     p->cluster.faults |= FAULT_BIT(FAULT_RATE);
     p->faults |= FAULT_BIT(FAULT_RATE) | CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE);
 }

@@ -200,7 +200,9 @@ struct raft_referee_healed {
     gavel_ns start_within;
     gavel_ns delay;
     gavel_ns write;
-    const struct raft_settings *settings;
+    const struct raft_settings *settings; /* the longest of each time */
+    /* for the answers to a round, before its lease lapses: the least that any node has as leader */
+    gavel_ns room;
     /* NULL, or for each of them who of all ids hears it, as a bit set: a partial partition, for good */
     const uint64_t *heard;
     uint64_t far;       /* bit set of those ids that are too far away to be counted on … */

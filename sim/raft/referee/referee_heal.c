@@ -83,13 +83,13 @@ void referee_check_idle(struct raft_referee *referee, struct shadow *shadow)
  * with room to spare, and timeouts must spread wider than it takes to ask (Raft paper, section 5.6: broadcast
  * time << election timeout). Where that is not so, nothing is asked of the liveness phase.
  */
-static bool is_viable(const struct raft_settings *settings, gavel_ns delay, gavel_ns write)
+static bool is_viable(const struct raft_referee_healed *healed)
 {
-    gavel_ns turn = 2 * delay + ns_min(write, 4 * NS_PER_MS); /* slow disks need not fit into a timeout */
-    gavel_ns lease = ns_shrink(settings->promise, 2 * settings->drift_ppm) - settings->stop_margin;
+    const struct raft_settings *s = healed->settings;
+    /* slow disks need not fit into a timeout */
+    gavel_ns turn = 2 * healed->delay + ns_min(healed->write, 4 * NS_PER_MS);
 
-    return lease >= settings->heartbeat + 2 * turn &&
-           settings->election_max - settings->election_min >= 2 * turn;
+    return healed->room >= 2 * turn && s->election_max - s->election_min >= 2 * turn;
 }
 
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed)
@@ -108,7 +108,7 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
         bound += RAFT_CLAIM_PATIENCE(settings) + timeout + 6 * far_turn;
     bound = ns_stretch(bound, settings->drift_ppm);
     referee->now = at;
-    referee->is_healed = is_viable(settings, healed->delay, healed->write);
+    referee->is_healed = is_viable(healed);
     referee->settings = *settings;
     referee->has_shape = healed->heard != NULL;
     referee->prefers_in_vain =

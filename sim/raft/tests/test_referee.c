@@ -325,6 +325,7 @@ static void heal(struct fixture *f)
                                          .count = NODES,
                                          .delay = NS_PER_MS,
                                          .write = NS_PER_MS,
+                                         .room = 50 * NS_PER_MS,
                                          .settings = &f->nodes[0].settings};
 
     raft_referee_healed(f->referee, f->now, &healed);
