@@ -35,8 +35,8 @@ expect "$folder/many" "^FAILED: seed [0-9]+ breaks $breaks"
 expect "$folder/many" 'commit [^ ]+'
 expect "$folder/many" 'VIOLATION of'
 
-replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/many" | head -n 1)
-shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$folder/many" | head -n 1)
+replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/many" | sed -n 1p)
+shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$folder/many" | sed -n 1p)
 [ -n "$replay" ]
 for words in "$replay" "$shorten"; do
     code=0
@@ -47,7 +47,7 @@ for words in "$replay" "$shorten"; do
 done
 
 # What --minimize prints fails on its own, too.
-shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/again" | head -n 1)
+shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/again" | sed -n 1p)
 code=0
 # shellcheck disable=SC2086 # the words of a command line
 "$sim" $shorter >"$folder/shorter" || code=$?
@@ -103,7 +103,7 @@ if [ "$kind" = raft ]; then
     expect "$folder/trials" '^FAILED: seed [0-9]+ \('
     expect "$folder/trials" '^crash .* -  '
     why=$(grep -m 1 '^FAILED: seed' "$folder/trials")
-    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/trials" | head -n 1)
+    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/trials" | sed -n 1p)
     code=0
     # shellcheck disable=SC2086 # the words of a command line
     "$sim" $replay >"$folder/again" || code=$?

@@ -20,7 +20,7 @@ gated() { once "$1" "$2" sh -c "$gated" "$folder"; }
 # lines FILE COUNT: whether it has so many lines.
 lines() { [[ $(wc -l <"$folder/$1" 2>/dev/null || echo 0) == "$2" ]]; }
 
-child_of() { tr ' ' '\n' <"/proc/$1/task/$1/children" | head -n 1; }
+child_of() { tr ' ' '\n' <"/proc/$1/task/$1/children" | sed -n 1p; }
 
 # stands_by NAME LEADER
 stands_by() { grep -q "another leads.*leader=$2" "$folder/$1.err"; }

@@ -50,7 +50,7 @@ expect()
         echo "failed: tidy did not see: $1: $2"
         exit 1
     fi
-    if ! grep -F -- "$1" "$folder/out" | grep -qF -- "$2"; then
+    if (($(grep -F -- "$1" "$folder/out" | grep -cF -- "$2") == 0)); then
         echo "failed: tidy did not say: $1: $2"
         cat "$folder/out"
         exit 1
@@ -114,5 +114,6 @@ echo '`make coffee`' >>"$tree/README.md" && expect README.md:6 "make coffee is n
 sed -i 's/return 0/return 1/' "$tree/docs/example.c" && expect README.md:2 "does not show docs/example.c"
 rm "$tree/docs/example.c" && expect README.md:2 "which does not exist"
 chmod -x "$tree/tools/x" && expect tools/x:1 "not executable"
+mkdir -p "$tree/tests" && sed "\$a date $(printf '\174') head -n 1" "$tree/tools/x" >"$tree/tests/t.sh" && chmod +x "$tree/tests/t.sh" && expect tests/t.sh:4 "ends its pipe early"
 sed -i 3d "$tree/tools/x" && expect tools/x:1 "set -euo pipefail"
 mkdir -p "$tree/tests" && sed '$a run_tests "$@"' "$tree/tools/x" >"$tree/tests/t.sh" && chmod +x "$tree/tests/t.sh" && expect tests/t.sh:1 "does not run them"

@@ -47,7 +47,7 @@ test_a_child_that_ignores_sigterm_is_killed_in_time() {
     await test -s "$folder/beats" # only then it ignores SIGTERM
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    target=$(others "$former" | head -n 1)
+    target=$(others "$former" | sed -n 1p)
     began=$(now_ms)
     has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'
     (($(now_ms) - began >= grace_ms / 2)) || fail "it had no time to end by itself"

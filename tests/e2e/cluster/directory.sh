@@ -29,7 +29,7 @@ founded() {
     await agree
 }
 
-follower() { others "$leader" | head -n 1; }
+follower() { others "$leader" | sed -n 1p; }
 
 # empty NAME: its directory vanishes.
 empty() { rm -rf "${folder:?}/$1"; }

@@ -77,7 +77,7 @@ test_a_lost_folder_is_noticed_by_the_others_also_with_bootstrap() {
     cluster n1 n2 n3
     begin n1 n2 n3
     await agree
-    gone=$(others "$leader" | head -n 1)
+    gone=$(others "$leader" | sed -n 1p)
     kill_both "$gone"
     rm -r "${folder:?}/$gone"
     start "$gone" --bootstrap

@@ -197,7 +197,7 @@ agent_status() {
     curl -sS -m 30 --unix-socket "$folder/$name.sock" http://agent/status | "$JSON_GET" "$@"
 }
 agent_leads() { [[ $(agent_status "$1" is_leader) == true ]]; }
-has_standby() { "$GAVEL" candidates --group jobs | grep -q standby; }
+has_standby() { [[ $("$GAVEL" candidates --group jobs) == *standby* ]]; }
 agent_stops() { [[ $(agent_status "$1" stopping) != null ]]; }
 
 # A program behind an agent has stopped before another leads, with a cluster as the store as with any other.

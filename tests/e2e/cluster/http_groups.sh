@@ -57,7 +57,7 @@ test_a_candidate_that_resigns_is_followed_by_the_next() {
     cluster n1 n2 n3
     begin n1 n2 n3
     await agree
-    follower=$(others "$leader" | head -n 1)
+    follower=$(others "$leader" | sed -n 1p)
     campaign a "$leader" web%2Fcron ',"ttl_ms":60000,"address":"a:80"'
     await told a elected
     campaign b "$follower" web%2Fcron ',"ttl_ms":60000'
@@ -109,7 +109,7 @@ test_the_death_of_the_raft_leader_demotes_nobody() {
     begin n1 n2 n3
     await agree
     former=$leader
-    follower=$(others "$former" | head -n 1)
+    follower=$(others "$former" | sed -n 1p)
     campaign a "$follower" g ',"ttl_ms":15000'
     await told a elected
     kept=$(data_of a elected epoch)

@@ -43,7 +43,7 @@ test_connections_that_say_nothing_do_not_lock_peers_out() {
     exec 9>"$folder/hold"
     await grep -q '300 open' "$folder/knock.out"
     # A follower that comes back must find a way in.
-    former=$(others "$led" | head -n 1)
+    former=$(others "$led" | sed -n 1p)
     stop "$former"
     start "$former"
     still_led
@@ -62,7 +62,7 @@ test_datagrams_that_nobody_sealed_change_nothing() {
 test_a_second_node_of_the_same_name_is_refused() {
     local other
     begin_led
-    other=$(others "$led" | head -n 1)
+    other=$(others "$led" | sed -n 1p)
     free_port
     sed "s/${port_of[$other]}/$port/; s|^data: .*|data: $folder/copy|" "$folder/$other.yaml" >"$folder/copy.yaml"
     free_port

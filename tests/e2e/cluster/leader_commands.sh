@@ -39,7 +39,7 @@ test_transfer_and_stepdown_move_the_children() {
     cluster_with "$BEAT" "$folder/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    target=$(others "$former" | head -n 1)
+    target=$(others "$former" | sed -n 1p)
     has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'
     await moved "$former" "$epoch"
     same "$leader" "$target"
@@ -147,7 +147,7 @@ test_a_guard_that_was_frozen_before_is_replaced() {
     cluster_with "$BEAT" "$folder/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    target=$(others "$former" | head -n 1)
+    target=$(others "$former" | sed -n 1p)
     guard=$(run_guard_of "$target")
     kill -STOP "$guard"
     has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'

@@ -101,7 +101,7 @@ test_a_node_that_is_removed_disturbs_nobody() {
     await agree
     led=$leader
     term=$(status_of "$led" term)
-    gone=$(others "$leader" | head -n 1)
+    gone=$(others "$leader" | sed -n 1p)
     member "$leader" "{\"action\":\"remove\",\"id\":\"$gone\"}"
     await is "$gone" role pre-candidate # several election time-outs later
     # shellcheck disable=SC2046 # words
@@ -133,7 +133,7 @@ test_admin_calls_on_a_follower_are_sent_to_the_leader() {
     cluster n1 n2 n3
     begin n1 n2 n3
     await agree
-    follower=$(others "$leader" | head -n 1)
+    follower=$(others "$leader" | sed -n 1p)
     answer=$(ask "$follower" /stepdown -i -X POST -d '{}')
     has "$answer" " 307 "
     has "$answer" "127.0.0.1:${api_of[$leader]}/stepdown"

@@ -176,7 +176,7 @@ test_neither_http_nor_gavel_shows_ids_nonces_or_instances() {
     curl -sSN -X POST -d '{"candidate":"web","ttl_ms":60000}' "http://127.0.0.1:${api_of[n2]}/groups/web/campaign" >"$folder/web.events" 2>"$folder/web.err" &
     pid_of[web]=$!
     await grep -q '"session":"' "$folder/web.events"
-    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$folder/web.events" | head -n 1)
+    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$folder/web.events" | sed -n 1p)
     { everything; ask n1 /groups/web; ask n3 /groups/web/leader; } >"$folder/everything.txt" 2>"$folder/everything.log"
     has "$(cat "$folder/everything.txt")" '"victim"'
     has "$(cat "$folder/everything.txt")" '"web"'

@@ -164,7 +164,7 @@ test_the_api_speaks_https_with_the_same_certificate() {
     three_with_tls
     configure n1 "tls: {ca: $ca/ca.crt, cert: $ca/n1.crt, key: $ca/n1.key, api: true}" "secret: $ca/cluster.secret"
     begin n1 n2 n3
-    says_node() { curl -sS -m 30 --cacert "$ca/ca.crt" "https://127.0.0.1:${api_of[n1]}/status" | grep -q '"node":"n1"'; }
+    says_node() { [[ $(curl -sS -m 30 --cacert "$ca/ca.crt" "https://127.0.0.1:${api_of[n1]}/status") == *'"node":"n1"'* ]]; }
     await says_node
     ! curl -sS -m 30 "http://127.0.0.1:${api_of[n1]}/status" >/dev/null 2>&1 || fail "it also answers in plain HTTP"
 }

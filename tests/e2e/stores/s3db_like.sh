@@ -29,7 +29,7 @@ while :; do
     state=$(s3 "$(key state.json)") || state=
     # A state without a leaseEnd is never over.
     if [[ -z $state ]] || { (($(number leaseEnd) > 0)) && ((now >= $(number leaseEnd))); }; then
-        leader=$(workers | head -n 1) || leader=
+        leader=$(workers | sed -n 1p) || leader=
         [[ -z $leader ]] ||
             put state.json "{\"leaderId\":\"$leader\",\"epoch\":$(($(number epoch) + 1)),\"leaseStart\":$now,\"leaseEnd\":$((now + 1000)),\"electedBy\":\"$id\"}" || true
     fi

@@ -77,7 +77,7 @@ test_read_only_makes_and_writes_nothing() {
     same "$("$SQL" "$store" 'SELECT * FROM groups')" "$before"
 }
 
-has_opened() { find "/proc/${pid_of[$1]}/fd" -lname "$store" | grep -q .; }
+has_opened() { [[ $(find "/proc/${pid_of[$1]}/fd" -lname "$store") ]]; }
 
 # A store that answers, but late: somebody has it locked for a while.
 test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {

@@ -13,7 +13,7 @@ json() { "$JSON_GET" "$1" <<<"$output"; }
 state_of_group() { "$GAVEL" status --store "$store" --group "$group" --json | "$JSON_GET" state; }
 # sql DATABASE: as root.
 sql() { { echo "use $1;" && cat; } | server_do db sql; }
-needs() { if "$GAVEL" store list | grep -q "not in this build: -D$1_store"; then skip "this build has no $1"; fi; }
+needs() { if [[ $("$GAVEL" store list) == *"not in this build: -D$1_store"* ]]; then skip "this build has no $1"; fi; }
 
 # measured DRIVER PRESET CLOCK
 measured() {
