@@ -5,8 +5,8 @@
  * environment and the configuration file, and then calls one of the commands
  * in its table with a struct cli that says what was asked for.
  *
- * A command is one file with one function. It prints to stdout what was asked
- * for, fails with `return cli_fail(…)`, and returns its exit code.
+ * A command is one file with one function. It prints its result to stdout,
+ * fails with `return cli_fail(…)`, and returns its exit code.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -27,18 +27,18 @@ struct cli;
 enum flag_kind {
     FLAG_SWITCH,    /* --all */
     FLAG_TEXT,      /* --to NAME; never empty */
-    FLAG_BEGINNING, /* --prefix TEXT; an empty one is the beginning of everything */
+    FLAG_BEGINNING, /* --prefix TEXT; an empty one matches everything */
     FLAG_DURATION,  /* --timeout 5s */
     FLAG_NUMBER,    /* --count 3; from 0 up */
-    FLAG_LIST,      /* --host A --host B: given as often as one likes; "A,B" */
-    FLAG_PACE,      /* --watch, --watch 2s: a duration that may be left out; "" then */
+    FLAG_LIST,      /* --host A --host B: may be repeated; joined to "A,B" */
+    FLAG_PACE,      /* --watch, --watch 2s: the duration is optional; "" without one */
 };
 
 struct flag {
     const char *name; /* without dashes */
     enum flag_kind kind;
     const char *argument; /* what --help calls its value; NULL for a switch */
-    const char *help;     /* NULL: an older name, which works and is not listed */
+    const char *help;     /* NULL: an older name, which still works but is not listed */
 };
 
 /* Which of the options in settings_table.c a command takes. */
@@ -51,26 +51,26 @@ enum option_group {
     OPTIONS_WORK = 32,       /* how a command is run: --term-signal, --healthy, --on-elected, … */
     OPTIONS_RUN = 64,        /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
     OPTIONS_CLUSTER = 128,   /* --cluster, --ca, …: a cluster of gaveld */
-    OPTIONS_GROUP = 256,     /* --group together with these: one of the groups of the cluster */
+    OPTIONS_GROUP = 256,     /* --group, together with OPTIONS_CLUSTER: one group of the cluster */
     OPTIONS_STORE_ALL = 512, /* --store without --group: all groups are meant */
     OPTIONS_CALLS = 1024, /* what decides how long a call to the store may take: --preset, --call-timeout */
-    OPTIONS_NODES = 2048, /* --store, as far as it is gavel://…: of commands that only a cluster has */
+    OPTIONS_NODES = 2048, /* --store, but only gavel://…: for commands that need a cluster */
 };
 
-/* The first word that is no option begins a command line of the user's, which is left as it is. */
+/* The first word that is not an option begins the user's command line, which is left as it is. */
 #define ARGUMENTS_COMMAND (-1)
 
 struct command {
     const char *name;
     const char *arguments;    /* for the usage line, "" if it takes none */
-    int arguments_max;        /* ARGUMENTS_COMMAND: a command of the user's with all that follows */
+    int arguments_max;        /* ARGUMENTS_COMMAND: the user's command with all that follows */
     const char *summary;      /* one line for the list of commands */
     const char *help;         /* a few lines for its own --help */
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
     unsigned exits;           /* EXITS() that it can end with, besides EXITS_ALWAYS */
     const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
-    int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a program of its own, gavel-NAME */
-    const char *older_name_of; /* the command that has replaced it, and which --help lists; NULL: none */
+    int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a separate program, gavel-NAME */
+    const char *older_name_of; /* the command that replaced it and that --help lists; NULL: none */
 };
 
 /* The commands in the order --help lists them, ending with a NULL name. */
@@ -81,7 +81,7 @@ extern const struct command commands[];
 struct cli {
     const char *program; /* argv[0], for starting ourselves again */
     const struct command *command;
-    bool ignored_sigpipe; /* by whoever started us; we do so anyway, what we start does as we were told */
+    bool ignored_sigpipe; /* as inherited; we always ignore it, but our children get the inherited setting */
     struct config config;
     bool color;                            /* whether stdout gets colours */
     struct log log;                        /* to stderr */
@@ -89,8 +89,8 @@ struct cli {
 };
 
 /*
- * The value of one of the command's own flags. Asking for a flag that is not
- * in its table is a mistake of ours and asserted. Values have been checked.
+ * The value of one of the command's own flags. Asking for a flag that is not in
+ * its table is a programming error and asserted. Values have been checked.
  */
 bool cli_flag_is_set(const struct cli *cli, const char *name);
 const char *cli_flag_text(const struct cli *cli, const char *name); /* NULL if not given */

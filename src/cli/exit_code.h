@@ -29,7 +29,7 @@
 enum cli_exit { CLI_EXIT_MAP(CLI_EXIT_ENUM) };
 #undef CLI_EXIT_ENUM
 
-/* The exit code that tells of a status. */
+/* The exit code for a status. */
 enum cli_exit exit_code_of(enum gavel_status status);
 
 /* Bit sets of exit codes, for struct command. */

@@ -20,7 +20,7 @@ void json_put_bool(json_t *object, const char *key, bool value);
 void json_put_time(json_t *object, const char *key, int64_t wall_ms); /* ISO 8601; null for 0 */
 void json_put(json_t *object, const char *key, json_t *value);        /* hands value over */
 
-/* A text of an answer; "" for null, for another type, or if it is not there. */
+/* A text of an answer; "" for null, for another type, or if it is absent. */
 const char *json_get_text(const json_t *object, const char *key);
 
 /* One line on stdout. Hands the object over. */

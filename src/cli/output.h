@@ -15,7 +15,7 @@ enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GREEN, STYLE_YELLOW, STYL
 const char *style_begin(const struct cli *cli, enum style style);
 const char *style_end(const struct cli *cli, enum style style);
 
-/* How wide a line may be: the width of the terminal behind the file, 80 if it is none. */
+/* How wide a line may be: the width of the file's terminal, 80 if it is not one. */
 size_t output_columns(FILE *file);
 
 /*
@@ -39,14 +39,14 @@ struct table {
     size_t columns;
     size_t used; /* cells */
     size_t capacity;
-    size_t room; /* how wide it may be; 0: what the file has */
+    size_t room; /* how wide it may be; 0: as wide as the file */
     struct table_cell {
         char *text;
         enum style style;
     } * cells; /* row by row */
 };
 
-/* The first row, in bold, ends with NULL. */
+/* The headings are the first row, in bold; they end with NULL. */
 void table_init(struct table *table, const char *const *headings);
 void table_done(struct table *table);
 void table_cell(struct table *table, enum style style, const char *format, ...)

@@ -14,7 +14,7 @@ struct samples {
     size_t capacity;
 };
 
-/* Out of memory drops the sample; the count in the table tells. */
+/* Out of memory drops the sample; the count in the table shows it. */
 void samples_add(struct samples *samples, int64_t value);
 void samples_done(struct samples *samples);
 

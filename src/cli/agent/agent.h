@@ -7,9 +7,9 @@
  *        ▲                                   └───► POST /stopped ──► drain ◄── waits ── on_demoted
  *        └── events ◄── streams ◄── news ◄── on_event
  *
- * One thread, the main one, serves HTTP; the callbacks run on the library's.
- * They meet in `drain` and `news`, which have their own locks, and in the
- * words marked as atomic. Everything else belongs to the main thread.
+ * The main thread serves HTTP; the callbacks run on the library's thread. They
+ * share `drain` and `news`, which have their own locks, and the atomic fields.
+ * Everything else belongs to the main thread.
  */
 #ifndef CLI_AGENT_AGENT_H
 #define CLI_AGENT_AGENT_H
@@ -37,53 +37,53 @@
 #define AGENT_BODY_MAX (16u * 1024)
 #define AGENT_CONNECTIONS_MAX 256
 #define AGENT_STREAMS_MAX 64
-#define AGENT_STREAM_BYTES_MAX (64u * 1024) /* that wait for one reader; the rest waits in the news */
-#define AGENT_IDLE_S 30 /* without a complete request, or without taking what a stream has for it */
-#define AGENT_BEAT_S 15 /* of a comment on each stream */
+#define AGENT_STREAM_BYTES_MAX (64u * 1024) /* buffered for one reader; further events stay in the news */
+#define AGENT_IDLE_S 30 /* without a complete request, or without reading from its stream */
+#define AGENT_BEAT_S 15 /* between two comments on a stream */
 
 /* Where it listens. */
 struct agent_endpoint {
     int fd;
     char url[160];  /* for people: "http://127.0.0.1:7700" or "unix:/run/x.sock" */
-    char path[112]; /* of the socket, to be removed in the end; "" for TCP */
+    char path[112]; /* of the socket, removed at the end; "" for TCP */
 };
 
 struct agent_stream;
 
 struct agent_connection {
-    TAILQ_ENTRY(agent_connection) next; /* the longest quiet first */
+    TAILQ_ENTRY(agent_connection) next; /* longest idle first */
     struct agent *agent;
     struct evhttp_connection *http;
-    gavel_ns quiet_since; /* its last request was answered, or it came */
+    gavel_ns quiet_since; /* when its last request was answered, or when it connected */
     bool is_answering;
     struct agent_stream *stream;
 };
 TAILQ_HEAD(agent_connections, agent_connection);
 LIST_HEAD(agent_streams, agent_stream);
 
-/* A bufferevent that evhttp has asked for and not yet tied to a connection. */
+/* A bufferevent that evhttp has asked for but not yet attached to a connection. */
 struct agent_newborn {
     struct agent_newborn *next;
-    struct bufferevent *bev; /* with a reference of ours */
+    struct bufferevent *bev; /* we hold a reference */
 };
 
 struct agent {
     const struct cli *cli;
     char id[NAME_MAX_BYTES + 1];     /* of the candidate */
     bool waits_for_program;          /* unless --no-drain */
-    gavel_ns alive_within;           /* 0: the program need not say that it lives */
-    char token[AGENT_TOKEN_MAX + 1]; /* "": none is asked for */
+    gavel_ns alive_within;           /* 0: the program need not report that it is alive */
+    char token[AGENT_TOKEN_MAX + 1]; /* "": none is required */
     struct agent_endpoint endpoint;
 
     /* the library's side */
     struct on_death *on_death; /* NULL without an election */
     struct gavel *gavel;
-    struct gavel_candidate *candidate; /* not to be used any more once it is_leaving */
+    struct gavel_candidate *candidate; /* must not be used once is_leaving */
     struct drain drain;
     struct agent_news news;
     atomic_bool has_looked; /* the state of the group is known */
-    atomic_bool is_beating; /* a heartbeat succeeded while leading, and the streams are to be told */
-    atomic_bool has_ended;  /* the candidate has stopped, asked or not */
+    atomic_bool is_beating; /* a heartbeat succeeded while leading; the streams are to report it */
+    atomic_bool has_ended;  /* the candidate has stopped, whether asked to or not */
     enum gavel_status ended;
     char ended_message[256];
 
@@ -91,30 +91,30 @@ struct agent {
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener;
-    gavel_ns heard_at; /* when the program last said that it lives */
-    bool is_mute;      /* it has not said so in time, and is not to lead */
+    gavel_ns heard_at; /* when the program last reported that it is alive */
+    bool is_mute;      /* it has not reported in time and must not lead */
 
     struct event *events[8];
     size_t event_count;
     struct event *newborn_event;
     struct event *resume_event;
-    struct agent_newborn *newborns; /* the oldest first */
+    struct agent_newborn *newborns; /* oldest first */
     struct agent_newborn **newborns_end;
     struct agent_connections connections;
     size_t connection_count;
     struct agent_streams streams;
     size_t stream_count;
-    uint64_t logged; /* the newest event that the log has been told of */
+    uint64_t logged; /* the newest event that was logged */
     uint64_t requests;
-    uint64_t cut; /* connections that were closed because they were slow, or to make room */
+    uint64_t cut; /* connections closed because they were slow, or to make room */
 
     /* the end */
     sigset_t signals;
     int signal_fd;
     int signal_number;
     bool is_leaving;
-    bool is_closed; /* the library is */
-    int closed_fd;  /* an eventfd: it has closed */
+    bool is_closed; /* the library has closed */
+    int closed_fd;  /* an eventfd: the library has closed */
     pthread_t closer;
     bool has_closer;
 };
@@ -134,7 +134,7 @@ GAVEL_CHECKED enum gavel_status agent_token_read(const char *file, char ret_toke
                                                  struct gavel_error *error);
 bool agent_token_is_shown(const char *token, const char *authorization);
 
-/* http.c: connections. The listening socket is taken over. */
+/* http.c: connections. Takes over the listening socket. */
 GAVEL_CHECKED enum gavel_status agent_http_open(struct agent *agent);
 void agent_http_close(struct agent *agent);
 void agent_http_stop_listening(struct agent *agent);
@@ -148,12 +148,12 @@ void agent_reply(struct agent_call *call, int code, json_t *body);
 void agent_reply_text(struct agent_call *call, int code, const char *type, const char *text, size_t length);
 void agent_reply_error(struct agent_call *call, int code, enum gavel_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A value of the query, "" if it stands there without one, NULL if it does not; the caller frees. */
+/* The value of a query parameter: "" if it has none, NULL if it is absent. The caller frees it. */
 char *agent_query(const struct agent_call *call, const char *key);
 
-/* answers.c: what is so at this moment. */
+/* answers.c: the state at this moment. */
 bool agent_leads(struct agent *agent);
-/* `is_event`: to be read at any later time, so nothing in it counts from its arrival. */
+/* `is_event`: it may be read much later, so nothing in it counts from its arrival. */
 json_t *agent_status_json(struct agent *agent, bool is_event);
 void agent_get_sidecar(struct agent_call *call);
 void agent_get_leader(struct agent_call *call);
@@ -170,7 +170,7 @@ void agent_post_stopped(struct agent_call *call);
 void agent_get_events(struct agent_call *call);
 void agent_streams_pump(struct agent *agent);
 void agent_streams_beat(struct agent *agent); /* a comment, so that both ends notice when the other is gone */
-void agent_streams_renewed(struct agent *agent); /* the mandate holds for longer now */
+void agent_streams_renewed(struct agent *agent); /* the mandate was renewed */
 void agent_streams_end(struct agent *agent);
 void agent_stream_gone(struct agent_stream *stream);
 

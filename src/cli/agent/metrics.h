@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What an agent counts, as text for Prometheus. */
+/* The metrics of an agent, as text for Prometheus. */
 #ifndef CLI_AGENT_METRICS_H
 #define CLI_AGENT_METRICS_H
 
@@ -18,7 +18,7 @@ struct agent_figures {
     enum gavel_answer answer;
     uint64_t epoch;
     gavel_ns left;   /* of the mandate; NEVER: it does not end */
-    bool is_leaving; /* what follows up to `connections` is not known */
+    bool is_leaving; /* the fields below, up to `connections`, are unknown */
     size_t candidates;
     struct gavel_breaker breaker;
     struct gavel_metrics metrics;

@@ -6,8 +6,8 @@
  *
  *     subject   O = the cluster, CN = the name              who it is
  *     SAN URI   urn:gavel:CLUSTER:node:NAME or …:client:…   what it is (net/tls.h)
- *     SAN       host names and addresses of a node          where it is, for those who call it
- *     EKU       a node serves and asks, a client only asks
+ *     SAN       host names and addresses of a node          where clients reach it
+ *     EKU       server and client for a node, client only for a client
  */
 #ifndef CLI_CERT_CERT_MAKE_H
 #define CLI_CERT_CERT_MAKE_H
@@ -32,20 +32,19 @@ struct cert_pair {
 
 void cert_pair_done(struct cert_pair *pair);
 
-/* A CA that signs itself. */
+/* A self-signed CA. */
 GAVEL_CHECKED enum gavel_status cert_make_ca(const char *cluster, gavel_ms valid_ms,
                                              struct cert_pair *ret_pair, struct gavel_error *error);
 
 /*
- * The certificate of a node. It never outlives that of the CA: then it ends
- * with it. Hosts are names or addresses. ERR_INVALID for a host that is
- * neither.
+ * The certificate of a node. It expires no later than that of the CA. Hosts are
+ * names or addresses. ERR_INVALID for a host that is neither.
  */
 GAVEL_CHECKED enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node,
                                                const char *const *hosts, size_t host_count, gavel_ms valid_ms,
                                                struct cert_pair *ret_pair, struct gavel_error *error);
 
-/* The certificate of a client: a program that asks nodes, and that nobody asks. */
+/* The certificate of a client: a program that connects to nodes and accepts no connections. */
 GAVEL_CHECKED enum gavel_status cert_make_client(const struct cert_pair *ca, const char *name,
                                                  gavel_ms valid_ms, struct cert_pair *ret_pair,
                                                  struct gavel_error *error);

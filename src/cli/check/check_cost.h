@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a group on an object store costs, which bills by the request; nothing of any other store. */
+/* The cost of a group on an object store, which bills per request. Other stores have no such cost. */
 #ifndef CLI_CHECK_CHECK_COST_H
 #define CLI_CHECK_CHECK_COST_H
 
@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-/* US dollars for a thousand requests. */
+/* US dollars per thousand requests. */
 struct load_prices {
     double put;
     double get;
@@ -20,7 +20,7 @@ struct load_prices {
 GAVEL_CHECKED enum gavel_status load_prices_parse(const char *text, struct load_prices *ret_prices,
                                                   struct gavel_error *error);
 
-/* Prints nothing, and gives null, if the store is no object store. */
+/* If the store is not an object store, the first prints nothing and the second returns null. */
 void check_cost_print(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
                       const struct load_prices *prices);
 json_t *check_cost_json(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a group asks of its store while nothing happens, as `gavel check` tells
- * it: calls in a minute, and what they come to on the server, in its own units.
+ * The load that an idle group puts on its store, as `gavel check` reports it:
+ * calls per minute, and what they amount to on the server, in its own units.
  */
 #ifndef CLI_CHECK_CHECK_LOAD_H
 #define CLI_CHECK_CHECK_LOAD_H
@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-/* Of one leader and candidates - 1 standbys, with the settings of cli->config, which are checked ones. */
+/* For one leader and candidates - 1 standbys, with the settings of cli->config, which have been checked. */
 void check_load_print(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
                       const struct load_prices *prices);
 json_t *check_load_json(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where the API of the nodes is, asked of the nodes themselves: a URL of a
- * store, gavel://…, names the ports for clients, and a node tells those of
- * the API when it is greeted.
+ * Finds the API addresses of the nodes by asking the nodes. The URL of a store,
+ * gavel://…, names the ports for clients; a node answers a hello with those of
+ * the API.
  */
 #ifndef CLI_CLUSTER_ADDRESSES_H
 #define CLI_CLUSTER_ADDRESSES_H
@@ -21,10 +21,10 @@ struct api_addresses {
 bool addresses_are_of_store(const char *url);
 
 /*
- * Asks the nodes of gavel://…, the first that answers. ERR_INVALID (the URL),
- * ERR_STORE_UNAVAILABLE (nobody answers within the time), ERR_STORE_DENIED,
- * ERR_STORE_UNSUPPORTED (a node of before 0.7.0). To be given to
- * api_addresses_done() in any case.
+ * Asks the nodes of gavel://… and takes the first answer. ERR_INVALID (the
+ * URL), ERR_STORE_UNAVAILABLE (no node answers in time), ERR_STORE_DENIED,
+ * ERR_STORE_UNSUPPORTED (the node is older than 0.7.0). The caller calls
+ * api_addresses_done(), also after a failure.
  */
 GAVEL_CHECKED enum gavel_status api_addresses_ask(const char *url, gavel_ms timeout_ms,
                                                   struct api_addresses *ret_addresses,

@@ -9,13 +9,17 @@
 
 #include <stdio.h>
 
-/* The client that the options ask for. ERR_INVALID if no cluster is named. To be given to
- * cluster_client_done() in any case. */
+/*
+ * Makes the client that the options ask for. ERR_INVALID if no cluster is
+ * named. The caller calls cluster_client_done(), also after a failure.
+ */
 GAVEL_CHECKED enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret_client,
                                              struct gavel_error *error);
 
-/* The URL to begin with: the leader's, or that of anybody who answers. False, and *error says why, if nobody
- * does. */
+/*
+ * The URL to ask first: the leader's, or that of any node that answers. False,
+ * with the reason in *error, if none does.
+ */
 bool cluster_choose(struct cluster_client *client, gavel_ms limit_ms, char ret_url[static CLUSTER_URL_MAX],
                     struct gavel_error *error);
 
@@ -25,42 +29,44 @@ const char *cluster_headline(const struct cluster_view *view, char *buffer, size
 /* The headline, the table and what is wrong; `room` as in struct table. */
 void cluster_print(const struct cli *cli, const struct cluster_view *view, FILE *file, size_t room);
 
-/* The same for programs. The caller gets the object. */
+/* The same as JSON. The caller owns the object. */
 json_t *cluster_json(const struct cluster_view *view);
 
-/* The exit code that fits what is wrong: 10 split brain, 3 no leader, 1 anything that is unhealthy. */
+/* The exit code for what is wrong: 10 split brain, 3 no leader, 1 anything else that is unhealthy. */
 int cluster_exit_code(const struct cluster_view *view);
 
 /*
  * Asks the leader for a change and waits for its answer, which is handed over
- * in *ret_call. Asks again, until the time is over, only where the change was
- * certainly not begun: a node that does not lead, or that cannot be reached.
- * The status is that of the call; *error says what the nodes said.
+ * in *ret_call. Retries until the time is over, but only where the change has
+ * certainly not begun: at a node that does not lead, or that cannot be reached.
+ * The status is that of the call; *error holds what the nodes said.
  */
 GAVEL_CHECKED enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *path,
                                                    const json_t *body, gavel_ms timeout_ms,
                                                    struct cluster_call *ret_call, struct gavel_error *error);
 
-/* The cluster's side of commands that look at a store otherwise. */
+/* The cluster variant of commands that otherwise look at a store. */
 int cluster_status(const struct cli *cli);
 int cluster_leader(const struct cli *cli);
 int cluster_check(const struct cli *cli);
 int cluster_watch(const struct cli *cli);
 
-/* Likewise, of one of its groups: the one of --group. */
+/* The same for one group of the cluster, that of --group. */
 int group_status(const struct cli *cli);
 int group_leader(const struct cli *cli);
 int group_candidates(const struct cli *cli);
 int group_watch(const struct cli *cli);
 
-/* What a hand-over of a group of a cluster looks like: as on any store, or as the older `gavel transfer
- * --group` prints it. */
+/*
+ * How the hand-over of a cluster's group is printed: as on any store, or as by
+ * the older `gavel transfer --group`.
+ */
 enum handover_form { HANDOVER, HANDOVER_TRANSFER };
 
-/* `to` may be NULL: to whoever is next. */
+/* `to` may be NULL: to the next in line. */
 int group_handover(const struct cli *cli, const char *to, enum handover_form form);
 
-/* Of the nodes; likewise. */
+/* The same for the nodes. */
 int cluster_handover(const struct cli *cli, const char *to);
 
 #endif

@@ -2,9 +2,8 @@
 
 /*
  * The changes of a group as they happen, from any node of a cluster. If the
- * node goes away another one is asked, from the last change that was seen on:
- * all nodes know the same changes by the same numbers, so none is missed and
- * none comes twice.
+ * node goes away, another one is asked, from the last change seen. All nodes
+ * number the changes alike, so none is missed and none comes twice.
  */
 #ifndef CLI_CLUSTER_GROUP_STREAM_H
 #define CLI_CLUSTER_GROUP_STREAM_H
@@ -14,8 +13,9 @@
 #include <signal.h>
 
 /*
- * `kind` is "elected", "note_put" …; "watching" when a node begins to tell, and
- * "missed" if there were changes that no node remembers. False ends it.
+ * `kind` is "elected", "note_put" …; "watching" when a node begins to report,
+ * and "missed" if there were changes that no node remembers. Returning false
+ * ends it.
  */
 typedef bool (*group_change_cb)(const char *kind, const json_t *change, void *user);
 
@@ -30,8 +30,8 @@ struct group_stream {
 };
 
 /*
- * Tells of changes until the callback has had enough, the time is over or
- * *stop is set: OK. Otherwise why no node can be listened to.
+ * Reports changes. OK once the callback has returned false, the time is over or
+ * *stop is set; otherwise the status says why no node can be followed.
  */
 GAVEL_CHECKED enum gavel_status group_stream_run(struct cluster_client *client,
                                                  const struct group_stream *stream,

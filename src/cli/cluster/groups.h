@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-/* Those of the store whose names begin with the prefix; status.c has it. Returns the exit code. */
+/* Prints the groups of the store whose names begin with the prefix; see status.c. Returns the exit code. */
 int groups_of_store(const struct cli *cli, const char *prefix);
 
 #endif

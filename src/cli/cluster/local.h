@@ -5,16 +5,16 @@
  * tests: nodes n1, n2, … in a temporary folder, on free ports, bootstrapped
  * together.
  *
- *     folder/n1.yaml   what the node is told
- *     folder/n1.log    what it says
+ *     folder/n1.yaml   its configuration
+ *     folder/n1.log    its log
  *     folder/n1/       its data
  *
- * The process that is started for a node is its guard, a child of ours; it
- * dies when we do, however that happens, and its node with it. Nothing is
- * restarted here: a node process is by its guard, a guard by nobody, unless
- * local_cluster_start_node() is called again.
+ * The process started for a node is its guard, a child of ours. It dies when we
+ * do, however that happens, and its node with it. Nothing is restarted here: a
+ * guard restarts its node process, but nothing restarts a guard except
+ * local_cluster_start_node().
  *
- * Not for more than one thread: a guard dies with the thread that started it.
+ * For one thread only: a guard dies with the thread that started it.
  */
 #ifndef CLI_CLUSTER_LOCAL_H
 #define CLI_CLUSTER_LOCAL_H
@@ -33,14 +33,14 @@
 #define LOCAL_FOLDER_MAX 512
 #define LOCAL_URLS_MAX (LOCAL_NODES_MAX * 24)
 
-/* Zeroed, everything is as usual. All borrowed for the time of the call. */
+/* Zeroed, it means the defaults. Everything is borrowed for the duration of the call. */
 struct local_options {
     const char *gaveld;    /* the program; NULL: found by local_cluster_program() */
     const char *cluster;   /* its name; NULL: "local" */
     const char *base;      /* where the temporary folder is made; NULL: TMPDIR, or /tmp */
     const char *extra;     /* more YAML for every node, whole lines; NULL: none */
     const char *log_level; /* NULL: info */
-    bool serves_clients;   /* programs can take part in elections: by TCP and by a unix socket */
+    bool serves_clients;   /* programs can take part in elections, over TCP and a Unix socket */
 };
 
 struct local_node {
@@ -67,26 +67,26 @@ struct local_cluster {
 
 /*
  * Where gaveld is: beside this program, where the build puts it, or in PATH.
- * ERR_NOT_FOUND, with what to do.
+ * ERR_NOT_FOUND; *error says what to do.
  */
 GAVEL_CHECKED enum gavel_status local_cluster_program(char ret_path[static PATH_MAX],
                                                       struct gavel_error *error);
 
 /*
- * Makes the folder and starts the nodes; returns at once, when nobody leads
- * yet. After a failure nothing is left of it.
+ * Makes the folder, starts the nodes and returns at once, before there is a
+ * leader. A failure leaves nothing behind.
  */
 GAVEL_CHECKED enum gavel_status local_cluster_start(size_t count, const struct local_options *options,
                                                     struct local_cluster *ret_cluster,
                                                     struct gavel_error *error);
 
-/* The node of that position, from 0; asserted to exist. */
+/* The node at that position, from 0; asserted to exist. */
 const struct local_node *local_cluster_node(const struct local_cluster *cluster, size_t position);
 
 /* "http://127.0.0.1:…,…": what --cluster and GAVEL_CLUSTER take. Returns buffer. */
 const char *local_cluster_urls(const struct local_cluster *cluster, char buffer[static LOCAL_URLS_MAX]);
 
-/* Starts the guard of a node that has ended or was ended, with the folder as it is. ERR_STATE: it runs. */
+/* Starts the guard of a node that is not running, with its folder as it is. ERR_STATE: it is running. */
 GAVEL_CHECKED enum gavel_status local_cluster_start_node(struct local_cluster *cluster, size_t position,
                                                          struct gavel_error *error);
 
@@ -95,13 +95,17 @@ GAVEL_CHECKED enum gavel_status local_cluster_start_node(struct local_cluster *c
 GAVEL_CHECKED enum gavel_status local_cluster_signal(const struct local_cluster *cluster, size_t position,
                                                      int number);
 
-/* Waits for the end of a guard and collects it; *ret_status (may be NULL) is as of waitpid(2). ERR_TIMEOUT,
- * ERR_STATE. */
+/*
+ * Waits until a guard has ended and reaps it; *ret_status (may be NULL) is as
+ * from waitpid(2). ERR_TIMEOUT, ERR_STATE.
+ */
 GAVEL_CHECKED enum gavel_status local_cluster_await_end(struct local_cluster *cluster, size_t position,
                                                         gavel_ns until, int *ret_status);
 
-/* SIGTERM for all, SIGKILL for those that are still there after a few seconds, and the folder is removed.
- * Safe on a zeroed one. */
+/*
+ * Sends SIGTERM to all nodes and SIGKILL to those still running after a few
+ * seconds, then removes the folder. Safe on a zeroed struct.
+ */
 void local_cluster_stop(struct local_cluster *cluster);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One picture of a cluster out of what its nodes say. They may disagree, for
- * a moment or for good: whoever holds a lease in the highest generation and
- * term is believed, and after it whoever follows somebody in the highest.
+ * One picture of a cluster, made from what its nodes say. They may disagree,
+ * for a moment or for good. The node that holds a lease in the highest
+ * generation and term is believed; without one, a node that follows a leader in
+ * the highest.
  *
- * The putting together and the judgement are functions of the answers alone;
- * cluster_look() asks.
+ * Combining and judging use the answers alone; only cluster_look() and the
+ * functions below it ask nodes.
  */
 #ifndef CLI_CLUSTER_VIEW_H
 #define CLI_CLUSTER_VIEW_H
@@ -21,44 +22,44 @@
 #define VIEW_TROUBLES_MAX 64
 
 struct cluster_node {
-    char name[VIEW_NAME_MAX];       /* "" if it is not known who should be there */
-    char address[VIEW_ADDRESS_MAX]; /* of its API, as the cluster knows it; else the one it was asked at */
+    char name[VIEW_NAME_MAX];       /* "" if it is unknown which node should be there */
+    char address[VIEW_ADDRESS_MAX]; /* of its API, as the cluster knows it; else where it was asked */
     char url[CLUSTER_URL_MAX];      /* where it was asked; "" if it was not */
-    char kind[16];                  /* voter, witness, learner; "" no member */
+    char kind[16];                  /* voter, witness, learner; "": not a member */
     bool has_answered;
     char reason[256]; /* why it has not */
 
-    /* what it says of itself */
+    /* what it says about itself */
     char role[16];
-    char leader[VIEW_NAME_MAX]; /* whom it follows; "" nobody */
+    char leader[VIEW_NAME_MAX]; /* the one it follows; "": none */
     uint64_t generation;
     uint64_t term;
     uint64_t lease_epoch;
     uint64_t incarnation;
     uint64_t commit;
     uint64_t applied;
-    bool has_log_end;   /* it tells where its log ends … */
+    bool has_log_end;   /* it reports the end of its log … */
     uint64_t last;      /* … the number of its last entry … */
-    uint64_t last_term; /* … and the term of that */
+    uint64_t last_term; /* … and the term of that entry */
     char digest[20];    /* of the table, as of `applied` */
-    int64_t lease_ms;   /* what is left; -1 none or not told */
+    int64_t lease_ms;   /* what is left; -1: none, or not reported */
     int64_t pid;
     int64_t guard_pid;
     bool is_leader;
     bool has_lease;
     bool is_stale;
     bool is_disk_full;
-    int64_t disk_hangs_ms;  /* for so long its disk has not answered; -1: it does */
-    bool commits_hang;      /* nothing is committed, as it knows or was told */
+    int64_t disk_hangs_ms;  /* how long its disk has not answered; -1: it answers */
+    bool commits_hang;      /* nothing is committed, as it sees or was told */
     int64_t uncommitted_ms; /* of a leader: the age of its oldest entry that is not committed; -1 none */
-    bool is_too_far;        /* it led again and again, and no majority answered in time for a lease */
-    int64_t lease_trip_ms;  /* the longest round trip that a lease bears, by its settings; -1 not told */
+    bool is_too_far;        /* it led repeatedly, but no majority answered in time for a lease */
+    int64_t lease_trip_ms;  /* the longest round trip that its lease settings allow; -1: not reported */
     bool waits_for_operator;
     bool is_handing_over;
 
-    /* what the node that is believed says of it */
+    /* what the believed node says about it */
     bool is_healthy;
-    int64_t contact_ms; /* since it was heard of; -1 not known */
+    int64_t contact_ms; /* since it was last heard from; -1: unknown */
     char trouble[256];
     int64_t certificate_ends_s; /* of its API; 0: it has none */
     json_t *status;             /* the answer; borrowed from the call */
@@ -77,20 +78,20 @@ struct cluster_view {
     uint64_t term;
     int believed;    /* position of the node that is believed; -1: nobody answered */
     int leader;      /* position of the leader; -1: none */
-    bool is_hearsay; /* the leader itself has not said so */
+    bool is_hearsay; /* the leader itself has not confirmed it */
     bool is_changing;
     size_t members;
     size_t healthy; /* members that are up, as far as can be seen */
     size_t node_count;
-    struct cluster_node nodes[VIEW_NODES_MAX]; /* in order of name */
+    struct cluster_node nodes[VIEW_NODES_MAX]; /* sorted by name */
     size_t trouble_count;
-    struct cluster_trouble troubles[VIEW_TROUBLES_MAX]; /* the worst first */
-    struct cluster_call calls[VIEW_NODES_MAX];          /* as they were answered */
+    struct cluster_trouble troubles[VIEW_TROUBLES_MAX]; /* worst first */
+    struct cluster_call calls[VIEW_NODES_MAX];          /* with their answers */
     size_t call_count;
     int64_t wall_ms; /* when it was made; certificates are compared with it */
 };
 
-/* Whether it is worth showing in green: it answers, follows or leads, and the others hear it. */
+/* Whether to show it in green: it answers, follows or leads, and the others hear it. */
 bool cluster_node_is_well(const struct cluster_node *node);
 
 /* The state of a node in a word or two: ok, silent, full, disk hangs, stale, cut off. */
@@ -101,18 +102,19 @@ const struct cluster_node *cluster_view_find(const struct cluster_view *view, co
 const struct cluster_node *cluster_view_leader(const struct cluster_view *view);
 
 /*
- * Puts together view->calls, answers of GET /status, which the view keeps.
- * What is wrong is in troubles, but for split brain that takes a second look.
+ * Makes the view from view->calls, the answers to GET /status, which the view
+ * keeps. Lists what is wrong in troubles, except for split brain that takes a
+ * second look.
  */
 void cluster_view_make(struct cluster_view *view);
 void cluster_view_done(struct cluster_view *view);
 
 /*
- * Two nodes that both have the right to work, or lead in one term. Leases are
- * seen one after the other, so two of them in one look may be a hand-over in
- * between; if both are still the same in a look that began after the first
- * had ended, they overlapped. `before` is NULL in the first look: then only
- * what needs no second one is told. False if there are none.
+ * Finds two nodes that both have the right to work, or that lead in the same
+ * term. One look sees leases one after the other, so two of them may be a
+ * hand-over in between. If both are unchanged in a look that began after the
+ * first had ended, they overlapped. `before` is NULL in the first look: then
+ * only what needs no second look is reported. False if there are none.
  */
 bool cluster_view_split(const struct cluster_view *view, const struct cluster_view *before,
                         const struct cluster_node **ret_one, const struct cluster_node **ret_other);
@@ -122,52 +124,52 @@ bool cluster_view_is_suspect(const struct cluster_view *view);
 
 /* Lists of names, with "…" where there is no room for more. */
 struct cluster_constraint {
-    char hubs[100];    /* who reaches a majority, and cannot be elected */
-    char holders[100]; /* who has newer logs than those, and must not vote for them */
+    char hubs[100];    /* nodes that reach a majority but cannot be elected */
+    char holders[100]; /* nodes with newer logs, which must not vote for those */
 };
 
 /*
- * Whether the election is constrained: somebody reaches a majority of the
- * voters, and nobody can be elected all the same, because of the logs. Of use
- * while nobody leads. What is not known counts as possible.
+ * Whether the election is constrained: some node reaches a majority of the
+ * voters, but because of the logs none can be elected. Useful while there is no
+ * leader. What is unknown counts as possible.
  */
 bool cluster_view_constrained(const struct cluster_view *view, struct cluster_constraint *ret_constraint);
 
 /*
- * Whether nobody works because no node reaches a majority within what a lease
- * bears. Writes the round trips that were measured, such as "n1–n2 95 ms, n1–n3
- * 102 ms", and the longest that would do.
+ * Whether no node works because none reaches a majority within the round trip
+ * that a lease allows. Writes the measured round trips, such as "n1–n2 95 ms,
+ * n1–n3 102 ms", and the longest that would do.
  */
 bool cluster_view_too_far(const struct cluster_view *view, char *buffer, size_t size, int64_t *ret_limit_ms);
 
 /*
- * Asks the nodes of the client, and then the members that they tell of and
- * that were not asked; again if the answers look like split brain.
- * ERR_STORE_UNAVAILABLE, ERR_DENIED and so on if none answered; *error says of
- * each why. The view is to be given to cluster_view_done() in any case.
+ * Asks the nodes of the client, then the members that they name and that were
+ * not asked; asks again if the answers look like split brain.
+ * ERR_STORE_UNAVAILABLE, ERR_DENIED and so on if none answered; *error says why
+ * for each. The caller calls cluster_view_done(), also after a failure.
  */
 GAVEL_CHECKED enum gavel_status cluster_look(struct cluster_client *client, struct cluster_view *view,
                                              struct gavel_error *error);
 
 /*
- * The same, only until somebody says that it has a lease, and the node that is
- * wanted besides ("" none) has answered: a node that hangs then costs nothing.
- * What the view says of the others is not complete.
+ * The same, but only until some node says that it has a lease and the wanted
+ * node ("": none) has answered, so that a node that hangs costs nothing. What
+ * the view says about the others is incomplete.
  */
 GAVEL_CHECKED enum gavel_status cluster_find(struct cluster_client *client, const char *wanted,
                                              struct cluster_view *view, struct gavel_error *error);
 
-/* The same with a shorter limit for each node than the client's. */
+/* The same with a limit per node that is shorter than the client's. */
 GAVEL_CHECKED enum gavel_status cluster_find_within(struct cluster_client *client, const char *wanted,
                                                     gavel_ms limit_ms, struct cluster_view *view,
                                                     struct gavel_error *error);
 
 /*
- * Looks until somebody leads, or the time is over. A leader that does not say
- * so itself may be dead, and the others about to notice: they are given
- * notice_ms before they are believed. One that hangs is not waited for in
- * vain: first looks are short (CLUSTER_FIRST_MS), later ones as long as they
- * may be. Status and view are those of the last look.
+ * Looks until there is a leader, or the time is over. A leader that does not
+ * confirm it itself may be dead, and the others about to notice: they are
+ * believed only after notice_ms. First looks are short (CLUSTER_FIRST_MS), so
+ * that a node that hangs costs little; later ones use the whole limit. Status
+ * and view are those of the last look.
  */
 #define CLUSTER_FIRST_MS 100
 GAVEL_CHECKED enum gavel_status cluster_await(struct cluster_client *client, gavel_ns until,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The leadership of a group's leader as an onlooker sees it: who sits there, and
- * whether that still counts. A record alone does not say: its lease may have
- * run out, or its process may be provably dead.
+ * The leadership of a group as an onlooker sees it: who leads, and whether that
+ * still counts. The record alone does not say: its lease may have run out, or
+ * its process may be provably dead.
  */
 #ifndef CLI_GROUP_LEADERSHIP_H
 #define CLI_GROUP_LEADERSHIP_H
@@ -16,9 +16,9 @@
 
 enum leadership_state {
     LEADERSHIP_EMPTY,    /* nobody has ever led */
-    LEADERSHIP_RELEASED, /* the last leader gave up */
-    LEADERSHIP_KILLED,   /* the same for one that was killed, by its guard */
-    LEADERSHIP_LAPSED,   /* the same by one that had not renewed in time */
+    LEADERSHIP_RELEASED, /* the last leader released it */
+    LEADERSHIP_KILLED,   /* the last leader was killed, and its guard released it */
+    LEADERSHIP_LAPSED,   /* the last leader had not renewed in time, and released it */
     LEADERSHIP_HELD,     /* somebody leads */
     LEADERSHIP_EXPIRED,  /* the lease has run out, nobody has taken over */
     LEADERSHIP_DEAD,     /* the process of the holder is dead, nobody has taken over */
@@ -29,7 +29,7 @@ struct leadership {
     enum leadership_state state;
     gavel_ms remaining_ms; /* of the lease; -1 if the store has no clock */
     struct record record;  /* zeroed for LEADERSHIP_EMPTY */
-    char note[256];        /* what the store says of whoever holds it; mostly "" */
+    char note[256];        /* what the store says about the holder; usually "" */
 };
 
 /* An open store and who we are, to judge the processes of others. */
@@ -39,10 +39,10 @@ struct onlooker {
 };
 
 /*
- * Opens the store of the configuration. Looking does not create one: where
- * there is no file yet it waits for one until `until`, then ERR_TIMEOUT;
- * ERR_STORE_UNAVAILABLE if there was no time to wait.
- * On failure *error says what to do, and there is nothing to close.
+ * Opens the store of the configuration. Looking does not create one: if its
+ * file does not exist yet, waits for it until `until`; then ERR_TIMEOUT, or
+ * ERR_STORE_UNAVAILABLE if there was no time to wait. On failure *error says
+ * what to do, and there is nothing to close.
  */
 GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until,
                                               struct onlooker *ret_onlooker, struct gavel_error *error);
@@ -50,7 +50,7 @@ GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns un
 /* Safe on a zeroed struct. */
 void onlooker_close(struct onlooker *onlooker);
 
-/* One call to the store with the CLI's patience. The caller frees the reply, also after a failure. */
+/* One call to the store with the CLI's time limit. The caller frees the reply, also after a failure. */
 GAVEL_CHECKED enum gavel_status onlooker_call(const struct onlooker *onlooker, struct store_request *request,
                                               struct store_reply *ret_reply, struct gavel_error *error);
 
@@ -60,25 +60,25 @@ GAVEL_CHECKED enum gavel_status leadership_read(const struct onlooker *onlooker,
 /* Why a store has no list of candidates that an onlooker could see; NULL if it has one. */
 const char *leadership_no_list_reason(const struct store *store);
 
-/* What a record in a listing amounts to. */
+/* The state that a record in a listing stands for. */
 enum leadership_state leadership_judge(const struct onlooker *onlooker, const struct record *record,
                                        bool found, bool expired);
 
-/* "empty", "released" (however), "held", "expired", "dead", "done". */
+/* "empty", "released" (of any kind), "held", "expired", "dead", "done". */
 const char *leadership_state_name(enum leadership_state state);
 
-/* The same in a word for people, which tells "released", "killed" and "lapsed" apart. */
+/* The same as a word for people, which tells "released", "killed" and "lapsed" apart. */
 const char *leadership_state_word(enum leadership_state state);
 
-/* How the leader was lost; NONE if somebody leads, gave up, or never led. */
+/* How the leader was lost; NONE if there is one, if the last one released it, or if there never was one. */
 enum gavel_loss leadership_loss(enum leadership_state state);
 
 /* A sentence about a leadership that is not held, for error messages. */
 const char *leadership_state_text(enum leadership_state state);
 
 /*
- * Whether the record tells of a mandate that was not given up: its lease, its
- * renewals and its process then mean something, also if the holder was lost.
+ * Whether the record is of a mandate that was not released. Its lease, renewals
+ * and process are then meaningful, even if the holder was lost.
  */
 bool leadership_has_mandate(const struct leadership *leadership);
 

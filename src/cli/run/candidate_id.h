@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who this process is in the group, chosen before it joins, so that the log can tell it from the first line
- * on. */
+/* The id of this process in the group, chosen before it joins so that the log has it from the first line. */
 #ifndef CLI_RUN_CANDIDATE_ID_H
 #define CLI_RUN_CANDIDATE_ID_H
 

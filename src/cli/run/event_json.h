@@ -11,9 +11,9 @@
 #include <jansson.h>
 
 /*
- * {time, event, group, candidate, …} with the fields that apply to this kind
- * of event; gavel-elect(1) lists them. The instant of the event is told in
- * wall time by means of what both clocks say now.
+ * {time, event, group, candidate, …} with the fields that apply to this kind of
+ * event; gavel-elect(1) lists them. The instant of the event is converted to
+ * wall time by what both clocks say now.
  */
 json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wall_ms);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The health of a candidate, as a command tells it: one that ends with 0 says
+ * The health of a candidate, as reported by a command: exit code 0 means
  * "good". An unhealthy candidate does not claim, and a leader that turns
  * unhealthy hands over.
  *
- *     tick ─► start ──── ends in time ───► good, or one failure more
+ *     tick ─► start ──── ends in time ───► good, or one more failure
  *              │
- *              └─ takes too long ─► SIGKILL to its process group, one failure more
+ *              └─ takes too long ─► SIGKILL to its process group, one more failure
  *
- * Nothing counts as good before the first success; then only so many failures
- * in a row turn it bad, and one success turns it good again.
+ * The candidate is not good before the first success. After that, only
+ * failures_max failures in a row turn it bad, and one success turns it good
+ * again.
  *
  * For the main thread of a program that reaps its children itself. Time is
  * passed in.
@@ -44,8 +45,8 @@ void health_init(struct health *health, const char *command, gavel_ms every, gav
 gavel_ns health_wake_at(const struct health *health);
 
 /*
- * Starts the check if it is due and none is under way; kills one that takes
- * too long. A check runs by /bin/sh -c in a process group of its own, with
+ * Starts the check if it is due and none is under way; kills one that takes too
+ * long. A check runs under /bin/sh -c in a process group of its own, with
  * nothing to read, its output on stderr, and no signal blocked.
  */
 void health_tick(struct health *health, gavel_ns now);
@@ -61,7 +62,7 @@ bool health_is_good(const struct health *health);
  */
 const char *health_reason(const struct health *health);
 
-/* Kills a check under way, for the end of the program; it is left to be reaped. */
+/* Kills a check under way when the program ends; it still has to be reaped. */
 void health_done(struct health *health);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The output of several children, line by line, each with the name of its
- * child before it:
+ * The output of several children, line by line, each line prefixed with the
+ * name of its child:
  *
  *     child ── pipe ──►┐                  ┌─► stdout    web | ready
  *     child ── pipe ──►┼── one thread ────┤
  *     child ── pipe ──►┘   per program    └─► stderr    db | no such table
  *
  * A line is written when it is whole, so that two children never share one.
- * What comes without an end of line is written as a line of its own once
- * nothing has followed for a moment, and what is longer than PREFIX_LINE_MAX
- * in pieces; so no child makes us keep more than that.
+ * Text without an end of line is written as a line of its own once nothing has
+ * followed for a moment. A line longer than PREFIX_LINE_MAX is written in
+ * pieces, so no child makes us buffer more than that.
  *
- * Whoever reads our stdout or stderr slowly slows the children down and
- * nothing else: only this thread waits. If the reader is gone the children
- * get the SIGPIPE that they would get without us.
+ * A slow reader of our stdout or stderr slows down the children and nothing
+ * else: only this thread waits. If the reader is gone, the children get the
+ * SIGPIPE that they would get without us.
  *
  * In order: prefix_open(), fork the guard, prefix_close_readers() in the guard
  * and prefix_start() in the elector, prefix_finish().
@@ -48,7 +48,7 @@ struct prefix_source {
 /* Our stdout or stderr. */
 struct prefix_output {
     int fd;
-    int error; /* the first errno by which something was lost; 0: none */
+    int error; /* errno of the first loss of output; 0: none */
     size_t used;
     char buffer[PREFIX_LABEL_MAX + PREFIX_LINE_MAX + 1];
 };
@@ -57,9 +57,9 @@ struct prefix {
     size_t source_count;           /* two for each child: stdout, stderr */
     struct prefix_source *sources; /* NULL: not open */
     struct prefix_output *outputs; /* two: stdout, stderr */
-    gavel_ns partial_after;        /* an unfinished line is written after so long */
+    gavel_ns partial_after;        /* an unfinished line is written after this long */
     struct pollfd *polls;          /* one for each source, and one for stop_fd */
-    int stop_fd;                   /* readable: the thread is to end */
+    int stop_fd;                   /* readable: the thread must end */
     int done_fd;                   /* readable: the thread has ended */
     bool has_thread;
     pthread_t thread;
@@ -67,9 +67,9 @@ struct prefix {
 
 /*
  * Makes the pipes; names are copied. `color`: stdout gets colours, and stderr
- * too if it is as good a terminal. Starts no thread, since the guard is still
- * to be forked. ERR_IO without descriptors, ERR_NO_MEMORY; then it is as if
- * it had never been opened.
+ * too if it is as capable a terminal. Starts no thread, since the guard has not
+ * been forked yet. ERR_IO without descriptors, ERR_NO_MEMORY; after a failure
+ * it is as if it had never been opened.
  */
 GAVEL_CHECKED enum gavel_status prefix_open(struct prefix *prefix, const char *const *names, size_t count,
                                             bool color, struct gavel_error *error);
@@ -78,7 +78,7 @@ GAVEL_CHECKED enum gavel_status prefix_open(struct prefix *prefix, const char *c
 int prefix_stdout(const struct prefix *prefix, size_t child);
 int prefix_stderr(const struct prefix *prefix, size_t child);
 
-/* In the guard: a reader that is left there would hide from the children that nobody reads. */
+/* In the guard: a reading end left open there would hide from the children that nobody reads. */
 void prefix_close_readers(struct prefix *prefix);
 
 /*
@@ -89,11 +89,11 @@ void prefix_close_readers(struct prefix *prefix);
 GAVEL_CHECKED enum gavel_status prefix_start(struct prefix *prefix, struct gavel_error *error);
 
 /*
- * Waits for the end of all input and until it is written, but not beyond that
- * instant; then ends the thread and gives everything back. Safe on a zeroed
- * struct and without a thread. ERR_TIMEOUT if something still held a pipe open
- * or was not read, ERR_IO if something could not be written; *error says what
- * to do. Not to be called by the guard.
+ * Waits until all input has ended and is written, but not beyond `until`; then
+ * ends the thread and frees everything. Safe on a zeroed struct and without a
+ * thread. ERR_TIMEOUT if something still held a pipe open or was not read,
+ * ERR_IO if something could not be written; *error says what to do. The guard
+ * must not call it.
  */
 GAVEL_CHECKED enum gavel_status prefix_finish(struct prefix *prefix, gavel_ns until,
                                               struct gavel_error *error);

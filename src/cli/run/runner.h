@@ -20,8 +20,8 @@ struct run_plan {
     const char *healthy; /* a command for sh -c; NULL: always healthy */
     gavel_ms healthy_every_ms;
     gavel_ms healthy_timeout_ms;
-    int healthy_failures;  /* so many in a row make it unhealthy */
-    gavel_ms cool_down_ms; /* not eligible for so long after too many restarts */
+    int healthy_failures;  /* this many in a row make it unhealthy */
+    gavel_ms cool_down_ms; /* not eligible for this long after too many restarts */
     bool has_prefix;       /* output of the children line by line, with their names */
     bool is_once;          /* gavel once: success closes the group for good */
     bool waits;            /* gavel once: stand by while another runs it */

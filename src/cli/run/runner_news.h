@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the library's thread has to tell the main thread of a runner. The
- * callbacks must not wait for a slow stderr, so they only put news here; if
- * nobody takes them for long, the oldest are lost.
+ * Events on their way from the library's thread to the main thread of a runner.
+ * The callbacks must not wait for a slow stderr, so they only put news here. If
+ * the main thread does not take them for long, the oldest are lost.
  */
 #ifndef CLI_RUN_RUNNER_NEWS_H
 #define CLI_RUN_RUNNER_NEWS_H
@@ -16,7 +16,7 @@
 
 #define NEWS_MAX 64
 
-/* A copy of the parts of an event that people want to know. */
+/* A copy of the parts of an event that are logged. */
 struct news {
     enum gavel_event_kind kind;
     uint64_t epoch;
@@ -36,7 +36,7 @@ struct news_queue {
     struct news items[NEWS_MAX];
 };
 
-/* False if there is no descriptor left. */
+/* False: out of descriptors. */
 bool news_queue_init(struct news_queue *queue);
 void news_queue_done(struct news_queue *queue);
 

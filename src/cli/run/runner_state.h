@@ -20,7 +20,7 @@
 /* Why a runner ends. */
 enum runner_end {
     END_NOT,
-    END_SIGNAL,    /* it was told to */
+    END_SIGNAL,    /* a signal told it to */
     END_COMMAND,   /* the command ended, and with it the run */
     END_CANDIDATE, /* the candidate stopped by itself: its id is in use, or the group is done */
     END_GUARD,     /* the guard has died */
@@ -50,15 +50,15 @@ struct runner {
     bool is_eligible;           /* as last told to the library */
     bool was_healthy;           /* as last told in the log */
     struct guard_report report; /* the last one */
-    uint64_t settled_epoch;     /* whose end has been dealt with */
+    uint64_t settled_epoch;     /* the epoch whose end has been handled */
     bool is_ending;
     enum runner_end end;
-    bool was_running;          /* the command, when the end began */
+    bool was_running;          /* the command was running when the end began */
     int stop_signal;           /* END_SIGNAL */
     int status;                /* END_COMMAND: as from waitpid(2) */
     enum gavel_status stopped; /* why the candidate stopped, once it has */
     bool has_stopped;
-    bool has_succeeded; /* gavel once: the command did, and it is being recorded */
+    bool has_succeeded; /* gavel once: the command succeeded, which is being recorded */
     char stopped_message[256];
 
     /* library's thread */
@@ -66,7 +66,7 @@ struct runner {
     _Atomic gavel_ns run_ordered_at;
 
     /* guard */
-    struct store *store_for_the_dead; /* to release in; NULL: to be opened then */
+    struct store *store_for_the_dead; /* where to release; NULL: opened when needed */
 };
 
 /* The first reason stands. */
@@ -76,14 +76,15 @@ int runner_exit_code(const struct runner *runner);
 /* What happens, for people: runner_log.c. */
 void runner_take_news(struct runner *runner);
 void runner_log_health(struct runner *runner);
-/* What the last report says that the one before did not. */
+/* Logs what is new in the last report. */
 void runner_log_report(const struct runner *runner, const struct guard_report *before, bool is_settled);
 void runner_pass_signal(struct runner *runner, int number);
 
 /* What the guard says: runner_report.c. */
 void runner_take_report(struct runner *runner);
 void runner_guard_died(struct runner *runner);
-gavel_ns runner_order_due_at(const struct runner *runner); /* a guard that says nothing by then is not well */
+/* a guard that has not reported by then is in trouble */
+gavel_ns runner_order_due_at(const struct runner *runner);
 void runner_check_order(struct runner *runner, gavel_ns now);
 
 /* The mandate: runner_mandate.c. */

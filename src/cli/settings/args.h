@@ -7,8 +7,9 @@
  *
  * Options of settings_table may stand before or after the command, its own
  * flags after it: `--name value`, `--name=value`, `-x value`, `-xvalue`, and
- * `--no-name` for what is on or off. `--` ends the options; for a command that
- * takes a command line of the user's (ARGUMENTS_COMMAND), so does its first word.
+ * `--no-name` for settings that are on or off. `--` ends the options; for a
+ * command that takes the user's command line (ARGUMENTS_COMMAND), so does its
+ * first word.
  */
 #ifndef CLI_SETTINGS_ARGS_H
 #define CLI_SETTINGS_ARGS_H
@@ -21,8 +22,8 @@ struct args {
     bool wants_version;
     const char *flag_texts[CLI_FLAGS_MAX]; /* by position in command->flags */
     char *lists[CLI_FLAGS_MAX];            /* owned: those of FLAG_LIST that were given more than once */
-    int count;                             /* arguments that are no options */
-    char **items; /* they, ending with NULL; in the caller's argv, which is reordered */
+    int count;                             /* arguments that are not options */
+    char **items; /* those, ending with NULL; in the caller's argv, which is reordered */
 };
 
 /*

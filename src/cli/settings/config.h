@@ -22,7 +22,7 @@ struct run_file;
 
 /* How `gavel run` and `gavel once` run a command. */
 struct run_config {
-    enum on_exit on_exit; /* of children that do not say it themselves */
+    enum on_exit on_exit; /* for children that do not set it themselves */
     int term_signal;      /* likewise */
     gavel_ms orphan_grace_ms;
     int restart_limit;
@@ -45,14 +45,14 @@ struct config {
     const char *file;      /* the YAML file that was read, "" if none */
     const char *store;     /* URL; never NULL where the command uses a store */
     const char *group;     /* never NULL */
-    bool has_group;        /* --group was given: of a cluster that means one of its groups, not its nodes */
+    bool has_group;        /* --group was given: on a cluster, one of its groups is meant, not its nodes */
     const char *candidate; /* id; NULL: the library's choice */
     const char *cluster;   /* URLs of the nodes of a cluster; NULL: a store is meant */
     const char *cluster_ca;
     const char *cluster_revoked;
     const char *token_file;
     gavel_ms cluster_timeout_ms;
-    const char *preset;   /* the one that settings began with */
+    const char *preset;   /* the one that the settings start from */
     const char *doorbell; /* as in struct gavel_options */
     bool enabled;
     bool eligible;

@@ -45,36 +45,39 @@ struct setting {
 extern const struct setting settings_table[];
 extern const size_t settings_count;
 
-/* Another name of a setting: the same value, whichever name it was given by. */
+/* Another name for a setting: the same value under either name. */
 struct other_name {
     const char *flag; /* NULL: only the letter */
     char letter;      /* 0: only the flag */
     const char *env;
     const char *key;
-    const char *of; /* the flag it stands for, and which --help lists */
+    const char *of; /* the flag it stands for, which --help lists */
 };
 
 /* Ending with one that stands for nothing (`of` is NULL). */
 extern const struct other_name other_names[];
 #define OTHER_NAMES_MAX 4
 
-/* By flag, by letter, by YAML key, also by its other names; NULL if there is none. */
+/* By flag, letter or YAML key, also under its other names; NULL if there is none. */
 const struct setting *setting_by_flag(const char *flag);
 const struct setting *setting_by_letter(char letter);
 const struct setting *setting_by_key(const char *key);
 
 /*
- * The setting whose flag somebody wrote where its variable or key belongs,
- * which are named otherwise: ID for GAVEL_CANDIDATE, `election` for `enabled`.
- * Case and the kind of dash do not matter. NULL if there is none.
+ * The setting whose flag was written in place of its variable or key, which
+ * have different names: ID for GAVEL_CANDIDATE, `election` for `enabled`. Case
+ * and the kind of dash do not matter. NULL if there is none.
  */
 const struct setting *setting_meant(const char *word);
 
-/* Whether the value of this setting has to be given. */
+/* Whether this setting requires a value. */
 bool setting_takes_value(const struct setting *setting);
 
-/* Whether an empty value can only be a mistake: an empty --doorbell or --healthy means none, an empty --ca
- * that somebody's variable is not set. */
+/*
+ * Whether an empty value can only be a mistake: an empty --doorbell or
+ * --healthy means none, but an empty --ca means that a shell variable was not
+ * set.
+ */
 bool setting_needs_words(const struct setting *setting);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where a store lies, told before it is opened: a mistyped path starts an
- * election of its own without an error, so whoever takes part is told which
- * file it is and whether it was there before.
+ * Where a store is, found before it is opened. A mistyped path starts an
+ * election of its own without an error, so gavel logs which file is used and
+ * whether it existed before.
  */
 #ifndef CLI_SETTINGS_STORE_LOCATION_H
 #define CLI_SETTINGS_STORE_LOCATION_H
@@ -13,20 +13,20 @@
 
 struct store_location {
     char shown[PATH_MAX + 64]; /* the URL with the whole path of its file */
-    bool is_new;               /* the file is not there yet */
-    bool has_folder;           /* the folder of the file is there */
+    bool is_new;               /* the file does not exist yet */
+    bool has_folder;           /* the folder of the file exists */
 };
 
-/* The file of a store that is one, a part of `url`; NULL for others. */
+/* The path of the store's file, a part of `url`; NULL if the store is not a file. */
 const char *store_location_file(const char *url);
 
-/* What is there now. Nothing is created; what cannot be looked at counts as there. */
+/* Looks at what exists now. Creates nothing; what cannot be examined counts as existing. */
 void store_location_look(const char *url, struct store_location *ret_location);
 
 /* A word that is neither a path nor a URL, and so most likely a mistake: "sqlit". */
 bool store_location_is_bare_word(const char *url);
 
-/* Whether there is a password before the host of a URL: it would be told to everybody who looks. */
+/* Whether a URL has a password before its host: everybody who looks would see it. */
 bool store_location_has_password(const char *url);
 
 #endif

@@ -2,8 +2,8 @@
 
 /*
  * The configuration file: one YAML mapping from the keys of settings_table to
- * scalars. Values are read exactly as flags are, so that they mean the same.
- * Besides, it may have the list `children` of run_file.h.
+ * scalars. Values are parsed exactly like flags, so that they mean the same.
+ * The file may also have the list `children` of run_file.h.
  */
 #ifndef CLI_SETTINGS_YAML_FILE_H
 #define CLI_SETTINGS_YAML_FILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which key of the configuration file stands on which line, and whether the file has the right shape. */
+/* Which key of the configuration file is on which line, and whether the file has the right shape. */
 #ifndef CLI_SETTINGS_YAML_INDEX_H
 #define CLI_SETTINGS_YAML_INDEX_H
 
@@ -15,7 +15,7 @@ struct yaml_index {
 /*
  * Walks over the file. ERR_INVALID with "name:line: …" if it is not YAML, not
  * one mapping of known keys to scalars, or has a key twice or without a value.
- * Of `children` only that it is a list is looked at; run_file.h reads it.
+ * For `children`, only checks that it is a list; run_file.h reads it.
  */
 GAVEL_CHECKED enum gavel_status yaml_index_make(const char *name, const char *bytes, size_t length,
                                                 struct yaml_index *ret_index, struct gavel_error *error);

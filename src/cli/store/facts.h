@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a store can do, as `gavel check` and `gavel store ping` tell it: from its driver, without opening
- * it. */
+/*
+ * What a store can do, as `gavel check` and `gavel store ping` report it: from
+ * its driver, without opening it.
+ */
 #ifndef CLI_STORE_FACTS_H
 #define CLI_STORE_FACTS_H
 
@@ -10,10 +12,13 @@
 
 #include <jansson.h>
 
-/* One word or two for programs: "steady", "may step", "none". */
+/* A word or two for programs: "steady", "may step", "none". */
 const char *store_clock_name(enum store_clock clock);
 
-/* Lines of a name and a value, below a heading of the caller's. `clock` comes with who times a lease. */
+/*
+ * Prints lines of name and value, below the caller's heading. The line `clock`
+ * also says who times a lease.
+ */
 void store_facts_print(const struct cli *cli, const struct store_capabilities *store);
 
 /* {"url", "driver", "preset", "clock", "lease_timed_by", "is_shared", …} */

@@ -9,13 +9,13 @@
 #include "cli/samples.h"
 #include "store/store.h"
 
-/* The group that it plays on; people who find it in their store shall know what it is. */
+/* The group it uses; people who find it in their store should know what it is. */
 #define PING_GROUP "gavel-store-ping"
 
-/* A call may take call_timeout. It fits if that is so many times the slowest p99: a store has bad minutes. */
+/* The settings fit if call_timeout is at least this many times the slowest p99: a store has bad minutes. */
 #define PING_SAFETY_FACTOR 3
 
-/* Stands for a call that failed: it is slower than any that did not. */
+/* Stands for a call that failed: it counts as slower than any that succeeded. */
 #define PING_FAILED INT64_MAX
 
 enum ping_op { PING_READ, PING_CLAIM, PING_RENEW, PING_RELEASE, PING_OPS };
@@ -29,10 +29,10 @@ struct ping_result {
     size_t failed[PING_OPS];
     char message[256];      /* of the last call that failed; "" if none did */
     const char *only_reads; /* why; NULL if everything was measured */
-    int signal_number;      /* that ended it early; 0 if none did */
+    int signal_number;      /* the one that ended it early; 0: none */
 };
 
-/* Whether calls may take so long that the settings fit; the slowest p99 of all operations decides. */
+/* Whether call_timeout_ms fits this store; the slowest p99 of all operations decides. */
 bool ping_fits(struct ping_result *result, gavel_ms call_timeout_ms);
 
 /* Prints it, as a table or as JSON. Returns whether the settings of cli->config fit. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `gavel store` can do, each in a file of its own; each returns the exit code. */
+/* The actions of `gavel store`, each in a file of its own; each returns the exit code. */
 #ifndef CLI_STORE_STORE_CLI_H
 #define CLI_STORE_STORE_CLI_H
 
