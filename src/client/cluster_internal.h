@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The parts of a cluster, for its own files.
+ * The parts of a connection to a cluster, for its own files.
  *
  *     cluster.c         calls and callbacks around the pure client
  *     cluster_target.c   where the nodes are, from text
  *     cluster_stream.c  one connection: look-up, socket, TLS
  *     cluster_frame.c   its bytes, cut into frames
  *
- * Callbacks. A step of the client gives out what to send, which is done at
- * once, and what to tell, which waits in `due` until the loop is in our hands.
- * So a callback may make any call but cluster_link_free(): it feeds the client
- * another event, and what comes of it is told on the next turn.
+ * Callbacks. A step of the client returns what to send, which is sent at once,
+ * and what to report, which waits in `due` until the loop runs us. So a
+ * callback may make any call but cluster_link_free(): the call feeds the client
+ * another event, and what follows from it is reported on the next turn.
  *
- * A stream that is over is freed on the next turn of the loop, too: whoever is
- * in the middle of it still holds it.
+ * A stream that is over is also freed on the next turn of the loop, since its
+ * caller may still hold it.
  */
 #ifndef CLIENT_CLUSTER_INTERNAL_H
 #define CLIENT_CLUSTER_INTERNAL_H
@@ -29,7 +29,7 @@
 #include <openssl/ssl.h>
 #include <sys/queue.h>
 
-/* What waits to be written; a node that reads so slowly is no help. */
+/* Bytes that may wait to be written; a node that reads more slowly is of no use. */
 #define CLUSTER_OUTPUT_MAX (16u << 20)
 #define CLUSTER_REASON_BYTES 256
 
@@ -39,15 +39,15 @@ struct cluster_link_stream {
     size_t which;
     struct resolve *resolve;
     struct event *connected; /* while the socket connects */
-    int fd;                  /* until the bufferevent has it; -1 */
+    int fd;                  /* until the bufferevent owns it; then -1 */
     struct bufferevent *bytes;
-    SSL *ssl;   /* of it; NULL: plain */
-    bool is_up; /* CONNECTED was told */
+    SSL *ssl;   /* of `bytes`; NULL: plain */
+    bool is_up; /* CONNECTED was reported */
     bool has_failed;
     char reason[CLUSTER_REASON_BYTES];
 };
 
-/* Who waits for the outcome of a submit or an ask. Its address is the token. */
+/* A pending submit or ask. Its address is the token. */
 struct cluster_link_call {
     LIST_ENTRY(cluster_link_call) entry;
     cluster_link_result_cb result; /* of a submit … */
@@ -72,8 +72,8 @@ struct cluster_link {
     struct client *client;
     struct cluster_link_events events;
     struct event *timer;
-    gavel_ns wake_at;   /* that it is set to */
-    struct event *turn; /* what is due is told, what is dead is freed */
+    gavel_ns wake_at;   /* what the timer is set to */
+    struct event *turn; /* reports what is due and frees what is dead */
 
     struct cluster_link_stream *stream; /* NULL: none */
     SLIST_HEAD(, cluster_link_stream) dead;
@@ -83,7 +83,7 @@ struct cluster_link {
     struct cluster_link_watchers watchers;
     uint64_t watch_numbers;
 
-    struct client_action *due; /* in order, to be told */
+    struct client_action *due; /* to be reported, in order */
     size_t due_count;
     size_t due_capacity;
 
@@ -93,10 +93,10 @@ struct cluster_link {
     bool told_refused;
 };
 
-/* cluster.c: an event from the loop; carries out what comes of it, and calls back. */
+/* cluster.c: feeds an event from the loop, carries out what follows, and calls back. */
 void cluster_link_step(struct cluster_link *cluster, struct client_event *event);
 
-/* cluster_target.c: the rules that text and hand-made targets obey alike. */
+/* cluster_target.c: the rules for all targets, parsed or made by hand. */
 GAVEL_CHECKED enum gavel_status cluster_link_target_check(const struct cluster_link_target *target,
                                                           struct gavel_error *error);
 bool cluster_link_is_path(const char *address);
@@ -104,9 +104,9 @@ bool cluster_link_is_localhost(const struct address_parts *parts);
 
 /* cluster_stream.c */
 void cluster_link_stream_open(struct cluster_link *cluster, size_t which);
-void cluster_link_stream_close(struct cluster_link *cluster); /* what there is; freed later */
+void cluster_link_stream_close(struct cluster_link *cluster); /* the current one, if any; freed later */
 void cluster_link_stream_reap(struct cluster_link *cluster);  /* frees the dead */
-/* It is over: the client learns of it on the next turn. */
+/* Ends the stream; the client learns of it on the next turn. */
 void cluster_link_stream_fail(struct cluster_link_stream *stream, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

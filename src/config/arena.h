@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Memory that is given back in one go: for what is read and put together from
- * many small parts, and then lives as long as the whole.
+ * Memory that is freed all at once: for a structure that is built from many
+ * small parts, which live as long as the whole.
  */
 #ifndef CONFIG_ARENA_H
 #define CONFIG_ARENA_H
@@ -11,18 +11,18 @@
 
 struct arena_block;
 
-/* Zeroed, it is an empty one. */
+/* Zeroed, it is empty. */
 struct arena {
     struct arena_block *blocks;
 };
 
-/* Zeroed memory for anything; NULL if there is none left. */
+/* Zeroed memory, aligned for any type; NULL: no memory. */
 void *arena_take(struct arena *arena, size_t size);
 
-/* A text that lives as long as the arena; NULL if there is no memory left. */
+/* A text that lives as long as the arena; NULL: no memory. */
 char *arena_text(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Gives everything back. Safe on an empty one. */
+/* Frees everything. Safe on an empty one. */
 void arena_done(struct arena *arena);
 
 #endif

@@ -14,12 +14,13 @@
 #define DURATION_TEXT_MAX 32
 
 /*
- * Reads a duration. ERR_INVALID for text that is none, a negative one, a
- * fraction of a millisecond, or more than 10,000 days; *error says which.
+ * Reads a duration. ERR_INVALID for text that is not a duration, a negative
+ * one, a fraction of a millisecond, or more than 10,000 days; *error says
+ * which.
  */
 GAVEL_CHECKED enum gavel_status duration_parse(const char *text, gavel_ms *ret_ms, struct gavel_error *error);
 
-/* Likewise for a setting whose name ends with _ms: there a number without a unit is what the name says. */
+/* The same for a setting whose name ends with _ms: there a number without a unit is in milliseconds. */
 GAVEL_CHECKED enum gavel_status duration_parse_ms(const char *text, gavel_ms *ret_ms,
                                                   struct gavel_error *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The environment of a command: that of gavel, without what was meant for
- * gavel alone, with who it runs for, and with what its child says itself.
+ * The environment of a command: that of gavel without what is meant for gavel
+ * alone, plus whom it runs for, plus the child's own variables.
  */
 #ifndef CONFIG_RUN_ENVIRONMENT_H
 #define CONFIG_RUN_ENVIRONMENT_H
@@ -16,26 +16,29 @@
 /* All borrowed. */
 struct run_environment {
     char *const *from; /* ending with NULL, as are the others */
-    const char *store; /* NULL: not told */
+    const char *store; /* NULL: left out */
     const char *group;
     const char *candidate;
-    char *epoch;       /* "GAVEL_EPOCH=…", taken as it is: the guard writes into it */
+    char *epoch;       /* "GAVEL_EPOCH=…", not copied: the guard writes into it */
     char *const *user; /* "HOME=…" and so on, of another user; NULL: none */
-    char *const *own;  /* of the child, above all others; NULL: none */
+    char *const *own;  /* of the child, overriding all others; NULL: none */
 };
 
-/* Ending with NULL; lives in the arena, besides the strings that were borrowed. ERR_NO_MEMORY. */
+/* Ends with NULL; lives in the arena, except for the borrowed strings. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status run_environment_make(struct arena *arena, const struct run_environment *parts,
                                                      char *const **ret_environment,
                                                      struct gavel_error *error);
 
-/* Whether a variable ("NAME=value") of gavel's own environment is for commands, too: passwords are not. */
+/*
+ * Whether a variable ("NAME=value") of gavel's own environment is passed on to
+ * commands: passwords are not.
+ */
 bool run_environment_is_passed_on(const char *variable);
 
-/* The value of a variable; NULL if it is not there. */
+/* The value of a variable; NULL if it is not set. */
 const char *run_environment_value(char *const *environment, const char *name);
 
-/* Whether gavel sets a variable of this name itself, so that nobody else may. */
+/* Whether gavel sets a variable of this name itself, so that a child may not. */
 bool run_environment_is_reserved(const char *name);
 
 #endif

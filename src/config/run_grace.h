@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How the stop grace is divided among what must stop in it:
+ * How the stop grace is divided among the children:
  *
  *     stop_at                                       kill_at        deadline
  *        ├─ last child's grace ─┼─ … ─┼─ first child's ┤── kill lead ──┤
@@ -22,9 +22,9 @@ GAVEL_CHECKED enum gavel_status run_settings_check(const struct gavel_settings *
                                                    struct gavel_error *error);
 
 /*
- * The grace of each child: the one that it was given, or else all that the
- * others leave. ERR_BUDGET if those that were given do not fit; *error has
- * the sum and what would do.
+ * The grace of each child: the one it was given, or else all that the others
+ * leave. ERR_BUDGET if the given ones do not fit; *error has the sum and what
+ * would do.
  */
 GAVEL_CHECKED enum gavel_status run_graces_share(const struct run_child *children, size_t count,
                                                  const struct gavel_settings *settings,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Another user for a child: who that is, and what it belongs to. */
+/* Another user for a child: its ids, and the groups it belongs to. */
 #ifndef CONFIG_RUN_USER_H
 #define CONFIG_RUN_USER_H
 
@@ -11,7 +11,7 @@
  * Looks up a user by name or number and fills in the child's uid, gid and
  * groups. A number without an entry gets the group of the same number and no
  * others. *ret_environment, ending with NULL, is what a login would set: HOME,
- * USER, LOGNAME; NULL if nothing changes, since it is us.
+ * USER, LOGNAME; NULL if nothing changes, since it is our own user.
  *
  * ERR_INVALID for a user that does not exist or that we may not become.
  */

@@ -6,14 +6,14 @@
 
 #include <stddef.h>
 
-/* Looks for the word closest to a mistyped one among those that are offered to it. */
+/* Finds the word closest to a mistyped one among those offered to it. */
 struct suggestion {
     const char *typed;
-    const char *best; /* NULL as long as nothing is close */
+    const char *best; /* NULL while nothing is close */
     size_t distance;
 };
 
-/* The words that may be meant are close: at most a third of the letters differ, and never more than three. */
+/* A word is close if at most a third of the letters differ, and never more than three. */
 void suggestion_init(struct suggestion *suggestion, const char *typed);
 void suggestion_offer(struct suggestion *suggestion, const char *word); /* borrowed */
 

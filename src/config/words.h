@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Single values as people write them, in a file, a variable or a flag. Each is
- * ERR_INVALID for a text that is none of its kind; *error does not say where
- * it stands, which the caller knows.
+ * Single values as people write them, in a file, a variable or a flag. Each
+ * returns ERR_INVALID for a text that does not fit; *error does not say where
+ * the text comes from, which the caller knows.
  */
 #ifndef CONFIG_WORDS_H
 #define CONFIG_WORDS_H

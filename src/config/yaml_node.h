@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reading what is nested in the configuration file: nodes of a libyaml
- * document, each of which knows its line. Whatever is wrong with one is told
- * as "file:line: …".
+ * Reads nested parts of the configuration file: nodes of a libyaml document,
+ * each of which knows its line. Errors are reported as "file:line: …".
  */
 #ifndef CONFIG_YAML_NODE_H
 #define CONFIG_YAML_NODE_H
@@ -16,7 +15,7 @@
 
 struct node_reader {
     const char *name;   /* of the file */
-    const char *manual; /* that lists its keys; NULL: gavel.yaml(5) */
+    const char *manual; /* the man page that lists its keys; NULL: gavel.yaml(5) */
     yaml_document_t document;
     struct arena *arena; /* holds the texts that are read */
     struct gavel_error *error;
@@ -36,7 +35,7 @@ int node_line(const yaml_node_t *node);
 GAVEL_CHECKED enum gavel_status node_wrong(const struct node_reader *reader, const yaml_node_t *node,
                                            const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A plain value that is not left out; `what` is what the messages call it. It may be "". */
+/* A scalar that is present, though it may be ""; `what` is its name in messages. */
 GAVEL_CHECKED enum gavel_status node_text(struct node_reader *reader, const yaml_node_t *node,
                                           const char *what, const char **ret_text);
 
@@ -44,8 +43,10 @@ GAVEL_CHECKED enum gavel_status node_text(struct node_reader *reader, const yaml
 GAVEL_CHECKED enum gavel_status node_duration(struct node_reader *reader, const yaml_node_t *node,
                                               const char *what, gavel_ms least, gavel_ms *ret_ms);
 
-/* Reads a mapping by a table of its keys, which ends with a NULL name; unknown and repeated keys are
- * wrong. */
+/*
+ * Reads a mapping by a table of its keys, which ends with a NULL name; unknown
+ * and repeated keys are errors.
+ */
 GAVEL_CHECKED enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *node,
                                              const char *what, const struct node_key *keys, void *user);
 

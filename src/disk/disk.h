@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a node must not forget, in a folder of its own: one LMDB environment
- * (data.mdb) beside a lock file. Everything of DESIGN §9 (cluster, generation,
- * node, incarnation, term, vote, promise, log, snapshot, configuration) is
- * changed by transactions that are durable when the call returns.
+ * The durable state of a node, in a folder of its own: one LMDB environment
+ * (data.mdb) beside a lock file. Everything in it (cluster, generation, node,
+ * incarnation, term, vote, promise, log, snapshot, configuration) is changed by
+ * transactions that are durable when the call returns.
  *
  * Everything written carries a checksum over its key and its value, so that a
- * bit that flipped, a page of another file and an entry in the wrong place are
- * all found when the folder is opened. A damaged folder is refused: a node that
- * has forgotten something must not vote.
+ * flipped bit, a page of another file or an entry in the wrong place is found
+ * when the folder is opened. A damaged folder is refused: a node that has
+ * forgotten something must not vote.
  *
  * Not thread-safe: one thread at a time, which may block for as long as the
- * disk does. The folder is locked against a second process, by a lock that
- * ends with the process and is not passed on to children.
+ * disk does. A lock keeps a second process out of the folder; it ends with the
+ * process, and children do not inherit it.
  *
  * Errors, and what they mean to the caller:
- *   ERR_STORE_FULL     there is no room (the disk, or the limit); nothing was written; may be tried again
- *   ERR_IO             a write or an fsync failed: what is on disk is not known any more; the node must stop
+ *   ERR_STORE_FULL     no room (the disk, or the limit); nothing was written; may be retried
+ *   ERR_IO             a write or an fsync failed: what is on disk is unknown; the node must stop
  *   ERR_STORE_DENIED   permissions, or a read-only file system
  *   ERR_STORE_DAMAGED  a checksum is wrong, or the contents contradict themselves
  *   ERR_STORE_TOO_NEW  written by a newer gavel
- *   ERR_STATE          another process has the folder
+ *   ERR_STATE          another process uses the folder
  *   ERR_INVALID        the folder belongs to another node or cluster, is not one of ours, or is a copy
- * The message names the folder, the reason and the way out.
+ * The message names the folder, the reason and the remedy.
  */
 #ifndef DISK_H
 #define DISK_H
@@ -43,14 +43,14 @@ struct disk_identity {
 };
 
 struct disk_options {
-    const char *folder; /* is made, with its parents' permissions kept (0700), if it does not exist */
+    const char *folder; /* created with mode 0700, also its parents, if missing */
     struct disk_identity identity;
-    size_t bytes_max; /* the most that the data may take; 0: 1 GiB */
-    /* data.mdb may be a copy: an operator has said that the original is not used any more. */
+    size_t bytes_max; /* limit for the data; 0: 1 GiB */
+    /* data.mdb may be a copy: an operator has said that the original is no longer used. */
     bool accepts_copy;
 };
 
-/* One change, deep enough that it can wait in a queue: raft_persist with what its indexes stand for. */
+/* One change, self-contained so that it can wait in a queue: raft_persist with what its indexes stand for. */
 struct disk_write {
     struct raft_persist persist;
     struct raft_entry *entries;    /* persist.first … persist.last */
@@ -58,19 +58,20 @@ struct disk_write {
 };
 
 /*
- * Opens the folder, locks it, and checks whose it is and every checksum in it. *ret_is_new says that nothing
- * has been written yet: the caller then calls disk_found() or closes it.
+ * Opens and locks the folder, and checks whose it is and every checksum in it.
+ * *ret_is_new: nothing has been written yet; the caller then calls disk_found()
+ * or closes it.
  */
 GAVEL_CHECKED enum gavel_status disk_open(const struct disk_options *options, struct disk **ret_disk,
                                           bool *ret_is_new, struct gavel_error *error);
 
-/* The first write into a new folder: whose it is, and the state and configuration that it begins with. */
+/* The first write into a new folder: whose it is, and its initial state and configuration. */
 GAVEL_CHECKED enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
                                            const struct raft_snapshot *snapshot, struct gavel_error *error);
 
 /*
- * Adds one to the incarnation, durably, and gives everything back as raft_init() wants it. ret_restore's
- * pointers are to be given back by disk_restore_done().
+ * Adds one to the incarnation, durably, and returns everything as raft_init()
+ * wants it. The caller frees ret_restore's pointers with disk_restore_done().
  */
 GAVEL_CHECKED enum gavel_status disk_begin(struct disk *disk, struct raft_restore *ret_restore,
                                            struct gavel_error *error);
@@ -81,16 +82,18 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
                                            struct gavel_error *error);
 
 /*
- * Cluster lost for good: the state as it stands becomes a cluster of its own, one generation later, whose
- * only member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes
- * cannot have reached, so that fencing tokens still grow. Terms that ran out of numbers are lowered first
- * (repair.c): what it writes loads. Only in a folder that is open and not yet begun.
+ * For a cluster that is lost for good: turns the state into a new cluster, one
+ * generation later, whose only member is this node. Drops promise and vote,
+ * keeps the log, and continues in a term that the lost nodes cannot have
+ * reached, so that fencing tokens still grow. Terms that ran out of numbers are
+ * lowered first (repair.c), so that the result can be loaded. Only in a folder
+ * that is open and not yet begun.
  */
 #define DISK_FORCED_TERMS (UINT64_C(1) << 20)
 GAVEL_CHECKED enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,
                                                        struct gavel_error *error);
 
-/* Which directory it is, and how far it has got: the newest transaction, which only grows. Of a new one 0. */
+/* Which directory it is, and its newest transaction, which only grows; 0 for a new one. */
 struct disk_mark {
     uint64_t directory;
     uint64_t txn;

@@ -11,8 +11,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-/* What the database holds, as of the last transaction that was committed; of the snapshot all but the
- * bytes. */
+/* What the database holds, as of the last committed transaction; the snapshot without its bytes. */
 struct disk_contents {
     struct raft_state state;
     struct raft_snapshot snapshot;
@@ -24,23 +23,23 @@ struct disk {
     char folder[PATH_MAX];
     struct disk_identity identity;
     uint64_t seed;                 /* of the checksums */
-    struct record_file_id file_id; /* as the record has it; of format 1 nothing */
+    struct record_file_id file_id; /* as in the record; empty in format 1 */
     bool accepts_copy;
     size_t bytes_max;
     int lock_fd;
-    MDB_env *env;     /* NULL as long as the folder is new */
-    MDB_dbi dbi;      /* the one database without a name */
+    MDB_env *env;     /* NULL while the folder is new */
+    MDB_dbi dbi;      /* the unnamed database */
     int fd;           /* LMDB's own, of data.mdb */
     size_t page_size; /* LMDB's */
-    off_t file_bytes; /* what of data.mdb has room on the disk for certain */
+    off_t file_bytes; /* the part of data.mdb that certainly has room on the disk */
     struct disk_contents contents;
-    struct raft_config config; /* the newest, of log and snapshot; only until the node begins */
+    struct raft_config config; /* the newest of log and snapshot; only until the node begins */
     bool is_begun;
-    /* A write failed in a way that leaves open what is on disk: nothing is written any more. */
+    /* A write failed in a way that leaves the contents of the disk unknown: nothing more is written. */
     bool is_failed;
 };
 
-/* One transaction that writes. `contents` are what it makes of the disk's. */
+/* A write transaction. `contents` is what it turns the disk's into. */
 struct disk_txn {
     struct disk *disk;
     MDB_txn *txn;
@@ -55,7 +54,7 @@ struct disk_txn {
 /* The flags of every environment: our own lock keeps others out (lock.c), so LMDB needs none. */
 #define DISK_ENV_FLAGS (MDB_NOSUBDIR | MDB_NOTLS | MDB_NOLOCK | MDB_NORDAHEAD)
 
-/* error.c: what LMDB, or errno, says in our words. `what` was being done. */
+/* error.c: translates errors of LMDB and errno. `what` was being done. */
 enum gavel_status disk_status_of(int code);
 GAVEL_CHECKED enum gavel_status disk_error(const struct disk *disk, int code, const char *what,
                                            struct gavel_error *error);
@@ -66,13 +65,13 @@ GAVEL_CHECKED enum gavel_status disk_damaged(const struct disk *disk, struct gav
 GAVEL_CHECKED enum gavel_status disk_folder_prepare(struct disk *disk, bool *ret_is_new,
                                                     struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status disk_folder_sync(const struct disk *disk, struct gavel_error *error);
-/* Of one of the files above. */
+/* The path of one of the files above. */
 void disk_path(const struct disk *disk, const char *file, char ret_path[DISK_PATH_BYTES]);
 
 /* lock.c */
 GAVEL_CHECKED enum gavel_status disk_lock(struct disk *disk, struct gavel_error *error);
 
-/* pages.c: that the pages of the file are in order, so that LMDB may be trusted with them. */
+/* pages.c: checks that the pages of the file are in order, so that LMDB can be trusted with them. */
 GAVEL_CHECKED enum gavel_status disk_check_pages(const struct disk *disk, const char *path,
                                                  struct gavel_error *error);
 
@@ -84,26 +83,26 @@ void disk_environment_close(struct disk *disk);
 /* file_id.c */
 GAVEL_CHECKED enum gavel_status disk_file_id_read(const struct disk *disk, struct record_file_id *ret_file_id,
                                                   struct gavel_error *error);
-/* That data.mdb is the file that was written, and not a copy of it. */
+/* Checks that data.mdb is the file that was written, and not a copy of it. */
 GAVEL_CHECKED enum gavel_status disk_check_file_id(const struct disk *disk, struct gavel_error *error);
 
 /* room.c */
 enum disk_need {
-    DISK_NEEDS_LITTLE, /* state, truncation, a snapshot: may use what is kept back for them */
+    DISK_NEEDS_LITTLE, /* state, truncation, a snapshot: may use the reserve kept for them */
     DISK_NEEDS_APPEND,
 };
-/* That so many bytes in so many records can be written, and that the disk has blocks for them. */
+/* Makes sure that `bytes` in `records` can be written, and that the disk has blocks for them. */
 GAVEL_CHECKED enum gavel_status disk_make_room(struct disk *disk, enum disk_need need, size_t bytes,
                                                size_t records, struct gavel_error *error);
 
 /* txn.c */
-/* After a write that failed for good. */
+/* The error for every call after a write that failed for good. */
 GAVEL_CHECKED enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk,
                                                struct gavel_error *error);
 /* Writes the state, commits, and makes txn->contents the disk's. Ends the transaction in any case. */
 GAVEL_CHECKED enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *error);
-/* Ends it without a change, for a call of LMDB that gave `code`. */
+/* Ends it without a change, after a call of LMDB returned `code`. */
 GAVEL_CHECKED enum gavel_status disk_txn_abort(struct disk_txn *txn, int code, const char *what,
                                                struct gavel_error *error);
 /* These return LMDB's codes. */
@@ -116,23 +115,23 @@ int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_ent
 int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot);
 int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last);
 
-/* repair.c: terms that no number of elections leads to, from this one on. */
+/* repair.c: from this term on, terms are too high to be the result of elections. */
 #define DISK_TERM_LIMIT (RAFT_NUMBER_MAX / 4)
 struct disk_terms {
     bool is_lowered; /* there are such terms */
-    raft_term last;  /* the last that is none of them */
-    size_t entries;  /* that have one … */
+    raft_term last;  /* the last term below the limit */
+    size_t entries;  /* that have such a term … */
     size_t bytes;    /* … and their bytes */
 };
 GAVEL_CHECKED enum gavel_status disk_survey_terms(struct disk *disk, struct disk_terms *ret_terms,
                                                   struct gavel_error *error);
-/* All of them become this one. Returns LMDB's code. */
+/* Changes all of them to `term`. Returns LMDB's code. */
 int disk_lower_terms(struct disk_txn *txn, raft_term term);
 
 /* verify.c */
-/* Every checksum, and that the records agree with each other; fills in disk->contents. */
+/* Checks every checksum and that the records agree with each other; fills in disk->contents. */
 GAVEL_CHECKED enum gavel_status disk_verify(struct disk *disk, struct gavel_error *error);
-/* A value without its checksum, which must be right. */
+/* A value without its checksum, which is verified. */
 GAVEL_CHECKED enum gavel_status disk_body(const struct disk *disk, uint64_t seed, const MDB_val *key,
                                           const MDB_val *value, const uint8_t **ret_body, size_t *ret_size,
                                           struct gavel_error *error);

@@ -2,12 +2,12 @@
 
 /*
  * The pages of LMDB's file, as lmdb 0.9 lays them out (data version 1). LMDB
- * keeps these to itself; they are written down here because pages.c must look
- * at a file before LMDB may.
+ * keeps the layout private; it is repeated here because pages.c must check a
+ * file before LMDB opens it.
  *
- *   page 0, page 1    header · meta: the two newest transactions, by turns
+ *   page 0, page 1    header · meta: the two newest transactions, alternating
  *   branch, leaf      header · offsets of nodes, growing up · room · nodes, growing down
- *   overflow          header · a value that is too large for a leaf, on pages in a row
+ *   overflow          header · a value that is too large for a leaf, on consecutive pages
  */
 #ifndef DISK_PAGES_H
 #define DISK_PAGES_H
@@ -32,7 +32,7 @@ struct page_header {
             uint16_t lower; /* where the offsets end */
             uint16_t upper; /* where the nodes begin */
         };
-        uint32_t count; /* of overflow pages in a row */
+        uint32_t count; /* of consecutive overflow pages */
     };
 };
 

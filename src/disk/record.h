@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What stands in the database: keys and values as bytes.
+ * The records of the database: keys and values as bytes.
  *
  *   key             value, after 8 bytes of checksum; numbers little-endian
  *   'a'             whose folder it is, and the version of the format
- *   'b'             the snapshot: where it stands, the configuration, its size
+ *   'b'             the snapshot: its index and term, the configuration, its size
  *   'c' number      a piece of its bytes (number: 4 bytes, big-endian, from 0)
  *   'e' index       an entry of the log (index: 8 bytes, big-endian)
- *   'y'             what is known of the data directories of the others; may be missing
+ *   'y'             what is known about the data directories of the others; may be missing
  *   'z'             the state, and the transaction that wrote it
  *
- * 'z' comes last so that it lies on the same page as the newest entries, and
- * an append changes one leaf only. Every transaction writes it. 'a' and 'z' begin
- * like this in every format to come: pages.c and verify.c rely on it.
+ * 'z' comes last so that it lies on the same page as the newest entries, and an
+ * append changes one leaf only. Every transaction writes it. 'a' and 'z' begin
+ * like this in every future format: pages.c and verify.c rely on it.
  */
 #ifndef DISK_RECORD_H
 #define DISK_RECORD_H
 
 #include "disk/disk.h"
 
-/* 2, of 0.7.0: the directory has a number, and 'a' says which file it was written to. */
+/* 2, since 0.7.0: the directory has a number, and 'a' says which file it was written to. */
 #define RECORD_VERSION 2
 
 #define RECORD_SUM_BYTES 8
@@ -34,15 +34,16 @@
 #define RECORD_ENTRY_BYTES 9 /* before the bytes of the entry itself */
 
 /*
- * With its checksum and LMDB's own header a piece fills one page of 4 KiB. Larger ones would need pages in a
- * row, which a file that is nearly full may not have, just when a snapshot is what it needs.
+ * With its checksum and LMDB's own header a piece fills one page of 4 KiB.
+ * Larger ones would need consecutive pages, which a nearly full file may not
+ * have just when it needs a snapshot.
  */
 #define RECORD_PIECE_BYTES (4096 - 16 - RECORD_SUM_BYTES)
 
-/* Which file data.mdb is, as the file system has it: a copy is another one. */
+/* Which file data.mdb is to the file system: a copy is a different one. */
 struct record_file_id {
-    uint64_t inode;   /* 0: not known, of format 1 */
-    uint64_t born_ns; /* 0: the file system does not tell */
+    uint64_t inode;   /* 0: unknown, in format 1 */
+    uint64_t born_ns; /* 0: the file system does not say */
 };
 
 struct record_key {
@@ -57,7 +58,7 @@ struct record_key record_key_entry(raft_index index);
 struct record_key record_key_met(void);
 struct record_key record_key_state(void);
 
-/* What the checksums of a folder begin with, so that a page of another node's file is found too. */
+/* The seed of a folder's checksums, so that a page of another node's file is also found. */
 uint64_t record_seed(const struct disk_identity *identity);
 
 /* The checksum of a record: of its key, then of its value. */
@@ -68,7 +69,10 @@ uint64_t record_get_u64(const uint8_t *bytes);
 
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
                          const struct record_file_id *file_id);
-/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity, *ret_file_id untouched then. */
+/*
+ * ERR_INVALID if it is not our record, ERR_STORE_TOO_NEW; *ret_identity and
+ * *ret_file_id stay untouched then.
+ */
 GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t size,
                                                     struct disk_identity *ret_identity,
                                                     struct record_file_id *ret_file_id,
@@ -78,12 +82,12 @@ void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state
 GAVEL_CHECKED enum gavel_status record_get_state(const uint8_t *bytes, size_t size,
                                                  struct raft_state *ret_state, uint64_t *ret_txn);
 
-/* Of the state what it knows of the others; returns the length. */
+/* The part of the state about the other members; returns the length. */
 size_t record_put_met(uint8_t bytes[RECORD_MET_BYTES_MAX], const struct raft_state *state);
 GAVEL_CHECKED enum gavel_status record_get_met(const uint8_t *bytes, size_t size,
                                                struct raft_state *ret_state);
 
-/* Of a snapshot all but its bytes; returns the length. */
+/* A snapshot without its bytes; returns the length. */
 size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot);
 GAVEL_CHECKED enum gavel_status record_get_head(const uint8_t *bytes, size_t size,
                                                 struct raft_snapshot *ret_snapshot);

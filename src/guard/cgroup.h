@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A cgroup (version 2) of our own, below the one that we are in. Whoever is
- * born in it stays in it, and writing to its cgroup.kill ends all of them at
- * once, forks in progress included.
+ * A cgroup (version 2) of our own, below the one that we are in. A process born
+ * in it stays in it, and writing to its cgroup.kill ends all of them at once,
+ * including forks in progress.
  *
  * It is only a tool for killing. Whether a tree is dead is decided by
  * tree_is_empty().
@@ -15,35 +15,35 @@
 
 /*
  * Makes one and fills in the cgroup fields of the tree. Unless `forced`, only
- * where the folder we are in was delegated to us: it belongs to us, or
- * systemd has marked it so (Delegate=yes). ERR_STATE, and what to do, if it
- * cannot be had. Allocates; for the beginning only.
+ * where our own cgroup was delegated to us: its folder belongs to us, or
+ * systemd has marked it so (Delegate=yes). ERR_STATE, with what to do, if that
+ * is not possible. Allocates; only for use at the start.
  */
 GAVEL_CHECKED enum gavel_status cgroup_open(struct tree *tree, bool forced, struct gavel_error *error);
 
-/* Closes everything and removes the folder if nobody is in it. Safe without one. */
+/* Closes everything and removes the folder if no process is in it. Safe without one. */
 void cgroup_close(struct tree *tree);
 
-/* Kills everybody in it. Does nothing without one. */
+/* Kills every process in it. Does nothing without one. */
 void cgroup_kill(struct tree *tree);
 
 /*
- * Before cgroup_fork(): one that was killed is made anew, since some kernels
- * (seen with 6.18) go on killing whoever is cloned into it, at birth. False
- * if that cannot be done; then children have to enter it by tree_enter().
+ * Before cgroup_fork(): replaces a cgroup that was killed, since some kernels
+ * (seen with 6.18) go on killing every process cloned into it, at birth. False
+ * if that fails; then children have to enter it by tree_enter().
  */
 bool cgroup_renew(struct tree *tree);
 
 /* fork(2) into it. The caller must be the only thread. -1 with errno. */
 pid_t cgroup_fork(const struct tree *tree);
 
-/* Whether anybody is known to be in it. */
+/* Whether any process is known to be in it. */
 bool cgroup_is_populated(const struct tree *tree);
 
 /*
- * Our own place: `cgroups` is the text of /proc/self/cgroup, `mounts` that of
- * /proc/self/mountinfo. False if there is no version 2 that we can see. For
- * cgroup_open(), and for tests.
+ * Finds the folder of our own cgroup: `cgroups` is the text of
+ * /proc/self/cgroup, `mounts` that of /proc/self/mountinfo. False if we can see
+ * no version 2. For cgroup_open(), and for tests.
  */
 bool cgroup_find(const char *cgroups, const char *mounts, char *ret_folder, size_t size);
 

@@ -10,10 +10,10 @@
 
 enum order_kind {
     ORDER_RUN,    /* for this epoch */
-    ORDER_STOP,   /* this epoch and all before it */
+    ORDER_STOP,   /* this epoch and all earlier ones */
     ORDER_KILL,   /* whatever runs, at once */
     ORDER_SIGNAL, /* to the children */
-    ORDER_QUIT,   /* nothing will run any more */
+    ORDER_QUIT,   /* nothing more will run */
 };
 
 struct order {
@@ -24,12 +24,12 @@ struct order {
 };
 
 struct guard_shared {
-    _Atomic uint64_t dead_epoch; /* nothing runs for it or any before it, and never will */
+    _Atomic uint64_t dead_epoch; /* nothing runs for it or an earlier one, and never will */
     struct gavel_error error;    /* why the guard could not start */
-    char cgroup[512];            /* the folder of its cgroup, for whoever outlives it; "" without one */
+    char cgroup[512];            /* the folder of its cgroup, for use after its death; "" without one */
 };
 
-/* What the guard process begins with. */
+/* What the guard process starts with. */
 struct guard_loop_start {
     struct guard_spec *spec;
     struct guard_mandates mandates;

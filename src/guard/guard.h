@@ -2,14 +2,14 @@
 
 /*
  * The guard: a process between the elector and the command. It starts the
- * command only with a mandate, and has its whole tree dead before the
- * mandate's deadline, whatever happens to the elector.
+ * command only with a mandate, and ends its whole tree before the mandate's
+ * deadline, whatever happens to the elector.
  *
  *      elector ─────── orders ───────► guard ──► command ──► …
  *         │  ◄─────── reports ───────    │
  *         └── mandate: until when ──────►│      one pidfd in each direction
  *
- * This is the elector's side. loop.c is what runs in the guard.
+ * This is the elector's side; loop.c runs in the guard.
  *
  * | dies or hangs    | what happens |
  * |------------------|--------------|
@@ -29,27 +29,27 @@
 
 #include <pthread.h>
 
-/* What the guard needs from whoever keeps the mandates; all of it runs in the guard. */
+/* What the guard needs from the owner of the mandates; all of it runs in the guard. */
 struct guard_mandates {
-    /* Once, when the guard begins: the time to open and to allocate. NULL: nothing to do. */
+    /* Once, when the guard starts: the time to open and to allocate. NULL: nothing to do. */
     void (*begin)(void *user);
-    /* The instants of the mandate of this epoch; false if there is none any more. Must not block. */
+    /* The instants of the mandate of this epoch; false if there is none any longer. Must not block. */
     bool (*read)(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
     /* The elector is dead and nothing is left of the tree. May take its time. */
     void (*release)(void *user);
-    /* Once, when the guard ends, whatever for: the time to close. NULL: nothing to do. */
+    /* Once, when the guard ends for whatever reason: the time to close. NULL: nothing to do. */
     void (*end)(void *user);
     void *user;
 };
 
-/* What the guard last said. */
+/* What the guard last reported. */
 struct guard_report {
     uint64_t epoch; /* of what runs, or ran last; 0 before the first */
     enum supervisor_state state;
     enum supervisor_cause cause;
     uint32_t cause_slot;
     int32_t cause_status; /* as from waitpid(2); -1 if nothing ended */
-    /* Of the first child's last end, likewise; -1 if it has not ended under this epoch. */
+    /* Of the first child when it last ended, likewise; -1 if it has not ended under this epoch. */
     int32_t last_status;
     uint64_t restarts; /* of all children, since the guard started */
     /* EMPTY: how long after the deadline the tree was still there; 0 if it was gone in time. */
@@ -89,40 +89,42 @@ void guard_kill(const struct guard *guard);                      /* no more grac
 
 /*
  * Stops what runs for this epoch or an older one, `at_once` or in order, and
- * waits until nothing is left. False if the guard has died instead, or is
- * killed because it has not done it by that instant: then guard_clean_up() is to
- * be called.
+ * waits until nothing is left. False if the guard has died instead, or was
+ * killed because it had not done so by `until`: the caller then calls
+ * guard_clean_up().
  */
 bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until);
 
 /*
- * The same for whoever must not wait: gives the order, and false if the guard does not take it now (it is
- * dead, or does not read: try again). stopped_fd becomes readable when some epoch has been stopped; which
- * one is then what guard_dead_epoch() says: nothing runs for it or any before it, and never will.
+ * The same for callers that must not wait. They give the order, and return
+ * false if the guard does not take it now (it is dead, or does not read: try
+ * again). stopped_fd becomes readable when some epoch has been stopped.
+ * guard_dead_epoch() says which: nothing runs for it or an earlier one, and
+ * never will.
  */
 GAVEL_CHECKED bool guard_order_run(const struct guard *guard, uint64_t epoch);
 GAVEL_CHECKED bool guard_order_stop(const struct guard *guard, uint64_t epoch, bool at_once);
 uint64_t guard_dead_epoch(const struct guard *guard);
 
-/* Ends a guard that does not do what it should; its children die with it. Async-signal-safe. */
+/* Kills a guard that misbehaves; its children die with it. Async-signal-safe. */
 void guard_abandon(const struct guard *guard);
 
 bool guard_has_died(const struct guard *guard);
 
-/* The newest report; false if there is none that was not read yet. */
+/* The newest report; false if there is no unread one. */
 bool guard_read(const struct guard *guard, struct guard_report *ret_report);
 
 /*
- * The guard has died: kills everything below the calling process until
- * nothing is left, or until that instant. True if nothing is left. Any
- * thread; several may call it.
+ * After the guard has died: kills everything below the calling process until
+ * nothing is left, or until `until`. True if nothing is left. Any thread, also
+ * several at once.
  */
 bool guard_clean_up(struct guard *guard, gavel_ns until);
 
-/* One pass of it, for whoever must not wait: true if nothing is left. To be repeated until then. */
+/* One pass of it, for callers that must not wait: true if nothing is left. Repeat until then. */
 bool guard_clean_up_once(struct guard *guard);
 
-/* Lets the guard end, which has nothing to run any more, and waits for that. Safe on a zeroed struct. */
+/* Lets a guard that has nothing left to run end, and waits for that. Safe on a zeroed struct. */
 void guard_finish(struct guard *guard);
 
 #endif

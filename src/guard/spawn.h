@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Starting a process of a child: everything between fork and exec. */
+/* Starts a process of a child: everything between fork and exec. */
 #ifndef GUARD_SPAWN_H
 #define GUARD_SPAWN_H
 
@@ -14,17 +14,17 @@ struct spawn {
     struct tree *tree;
     const sigset_t *signal_mask;
     bool ignores_sigpipe;
-    const struct rlimit *descriptors; /* the limit that it is to have */
-    int stdin_fd;                     /* what it gets where the child has none of its own; -1: ours */
+    const struct rlimit *descriptors; /* the limit that it gets */
+    int stdin_fd;                     /* what it gets if the child has none of its own; -1: ours */
     int stdout_fd;
     int ready_fd; /* becomes child->ready_fd in it; -1: none */
 };
 
 /*
- * Forks. The process is in a session of its own and dies with the caller. If
- * it cannot execute the command it says so on stderr and ends with 127 (not
+ * Forks. The process is in a session of its own and dies with the caller. If it
+ * cannot execute the command, it says so on stderr and exits with 127 (not
  * found) or 126. Returns its pid, or -1 with errno. *ret_pidfd may be -1 even
- * so, if there is no descriptor left.
+ * on success, if no descriptor is left.
  */
 pid_t spawn_process(const struct spawn *spawn, int *ret_pidfd);
 

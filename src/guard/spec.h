@@ -2,9 +2,9 @@
 
 /*
  * What the guard is told once, before it starts: the children and how to run
- * them. Everything is made beforehand by whoever reads the command line and
- * the configuration, since the guard itself allocates nothing: programs are
- * looked up, users resolved, environments put together.
+ * them. Everything is prepared by the code that reads the command line and the
+ * configuration, since the guard itself allocates nothing: programs are looked
+ * up, users resolved, environments built.
  */
 #ifndef GUARD_SPEC_H
 #define GUARD_SPEC_H
@@ -27,8 +27,8 @@ struct guard_child {
     const char *name; /* for messages; unique */
     struct guard_command command;
     /*
-     * The whole environment, ending with NULL. It has one string that all
-     * children share and that the guard writes each epoch into.
+     * The whole environment, ending with NULL. One of its strings is shared by
+     * all children; the guard writes each epoch into it.
      */
     char *const *environment;
     const char *directory; /* to run in; NULL: where gavel was started */
@@ -46,8 +46,8 @@ struct guard_child {
 };
 
 /*
- * How long before the deadline everything is killed that has not stopped: a
- * part of the stop grace, enough for many processes to die and never most of
+ * How long before the deadline the guard kills everything that has not stopped:
+ * a part of the stop grace, enough for many processes to die, and never most of
  * it.
  */
 static inline gavel_ns guard_kill_lead(gavel_ns stop_grace)
@@ -55,7 +55,7 @@ static inline gavel_ns guard_kill_lead(gavel_ns stop_grace)
     return ns_min(ns_min(ns_max(stop_grace / 4, 25 * NS_PER_MS), 500 * NS_PER_MS), stop_grace / 2);
 }
 
-/* "GAVEL_EPOCH=" and twenty digits at most. */
+/* "GAVEL_EPOCH=" and at most twenty digits. */
 #define GUARD_EPOCH_BYTES 40
 
 struct guard_spec {
@@ -66,10 +66,10 @@ struct guard_spec {
     gavel_ns orphan_grace; /* from the term signal to SIGKILL when the elector has died; 0: SIGKILL at once */
     gavel_ns stop_grace;   /* of the mandate: from stop_at to the deadline */
     enum contain contain;
-    bool is_single;                /* there is no election: the children are told epoch 0 */
+    bool is_single;                /* there is no election: the children get epoch 0 */
     char epoch[GUARD_EPOCH_BYTES]; /* "GAVEL_EPOCH=…", in every environment */
-    bool ignores_sigpipe;          /* that the children are to have, as whoever started gavel had */
-    sigset_t signal_mask;          /* that the children are to have */
+    bool ignores_sigpipe;          /* for the children, as inherited by gavel */
+    sigset_t signal_mask;          /* for the children */
 };
 
 #endif

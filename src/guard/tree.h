@@ -2,19 +2,20 @@
 
 /*
  * The tree: every descendant of the calling process, however it tried to get
- * away: other process groups, sessions of their own, double forks, orphans.
+ * away: by another process group, a session of its own, a double fork, or as an
+ * orphan.
  *
- * The calling process is a child subreaper, so whoever loses its parent
+ * The calling process is a child subreaper, so a process that loses its parent
  * becomes a child of ours. From that follows the one proof that this file is
- * about: when wait(2) says that we have no child, then nothing is left of the
- * tree, for every member has a chain of parents that ends in a child of ours.
+ * about: when wait(2) says that we have no child, nothing is left of the tree,
+ * because every member has a chain of parents that ends in a child of ours.
  *
- * With a cgroup there is a second condition: that it is empty, too. It holds
- * also those that got away by privilege, into another pid namespace.
+ * With a cgroup there is a second condition: it must be empty, too. It also
+ * holds processes that got away by privilege, into another pid namespace.
  *
  * After tree_open() nothing here allocates memory or takes a lock, and all
  * descriptors that are known beforehand are open. If the system has none left
- * for a walk, spare ones are given up first.
+ * for a walk, the spare ones are used.
  *
  * A tree is used by one thread at a time.
  */
@@ -30,7 +31,7 @@
 
 /* How the tree is kept together. */
 enum contain {
-    CONTAIN_AUTO,   /* cgroup where one is delegated to us, else walk */
+    CONTAIN_AUTO,   /* a cgroup if one is delegated to us, else walk */
     CONTAIN_CGROUP, /* a cgroup v2 of its own, ended by cgroup.kill */
     CONTAIN_WALK,   /* by walking over the processes */
 };
@@ -51,60 +52,60 @@ struct tree {
 };
 
 /*
- * Makes the calling process a child subreaper and gets everything that is
- * needed later. CONTAIN_CGROUP fails with ERR_STATE, and what to do, where no
- * cgroup can be had; CONTAIN_AUTO then walks. ERR_IO if /proc cannot be used.
+ * Makes the calling process a child subreaper and opens everything that is
+ * needed later. CONTAIN_CGROUP fails with ERR_STATE, and says what to do, if no
+ * cgroup is available; CONTAIN_AUTO then walks. ERR_IO if /proc cannot be used.
  */
 GAVEL_CHECKED enum gavel_status tree_open(struct tree *tree, enum contain contain, struct gavel_error *error);
 
-/* Gives everything back; removes the cgroup if it is empty. Safe on a zeroed struct after tree_init(). */
+/* tree_close() frees everything and removes the cgroup if it is empty. It is safe after tree_init() alone. */
 void tree_init(struct tree *tree);
 void tree_close(struct tree *tree);
 
 /*
- * fork(2) of a child that is in the cgroup from the beginning, and costs no
- * more than any other. The caller must be the only thread. -1 with errno.
+ * fork(2) of a child that is in the cgroup from the start, at the cost of any
+ * other fork. The caller must be the only thread. -1 with errno.
  */
 pid_t tree_fork(struct tree *tree);
 
 /*
  * In a child that was forked otherwise, before it executes: enters the cgroup,
- * for which the kernel often takes ten milliseconds and more. False if it
- * could not (then it must not go on).
+ * which often takes the kernel ten milliseconds or more. False if that fails;
+ * the child must not go on then.
  */
 bool tree_enter(const struct tree *tree);
 
 /*
- * One pass: sends the signal to every descendant that lives, or with a
- * session only to those in it; never to the calling process. Returns to how
- * many. Processes that are dead and wait to be reaped do not count. With
- * SIGKILL the pass goes first to whatever can be reached in one go (the
- * cgroup). Those born during the pass may be missed: repeat until
- * nothing is left. Returns at least 1 if anything could not be looked at, and
- * 0 only if two passes agree.
+ * One pass: sends the signal to every living descendant, or with a session only
+ * to those in it; never to the calling process. Returns how many got it.
+ * Processes that are dead and wait to be reaped do not count. With SIGKILL the
+ * pass first kills what it can reach in one go (the cgroup). Processes born
+ * during the pass may be missed: repeat until nothing is left. Returns at least
+ * 1 if anything could not be examined, and 0 only if two passes agree.
  */
 size_t tree_signal(struct tree *tree, int signal_number, pid_t session);
 
 /*
- * How many descendants live now, about, and how many pages they hold
- * (ret_pages may be NULL); it stops counting at `most`. For planning how long
- * they take to die.
+ * About how many descendants are alive, and how many pages they hold (ret_pages
+ * may be NULL); stops counting at `most`. For planning how long they take to
+ * die.
  */
 size_t tree_count(struct tree *tree, size_t most, uint64_t *ret_pages);
 
-/* Takes one dead child; false if no child of ours is dead now. *ret_status as from waitpid(2). */
+/* Reaps one dead child; false if no child of ours is dead now. *ret_status as from waitpid(2). */
 bool tree_reap(pid_t *ret_pid, int *ret_status);
 
 /*
  * The proof: whether nothing is left of the tree. True only if there is no
- * child at all, dead or alive, and nobody in the cgroup. The last may come
- * true a moment after the last child was reaped, without another SIGCHLD.
+ * child at all, dead or alive, and no process in the cgroup. The cgroup may
+ * become empty a moment after the last child was reaped, without another
+ * SIGCHLD.
  */
 bool tree_is_empty(const struct tree *tree);
 
 /*
- * Kills and reaps until nothing is left, or until that instant: for an
- * elector whose guard has died. True if nothing is left.
+ * Kills and reaps until nothing is left, or until `until_ns`: for an elector
+ * whose guard has died. True if nothing is left.
  */
 bool tree_end(struct tree *tree, int64_t until_ns);
 
