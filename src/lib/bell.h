@@ -13,16 +13,16 @@
 
 struct bell {
     struct source source;                /* fd -1: no doorbell */
-    char address[ADDRESS_MAX_BYTES + 1]; /* where others ring; "" if there is none */
-    gavel_ns window_at;                  /* start of the present time window */
+    char address[ADDRESS_MAX_BYTES + 1]; /* where others ring; "" without a doorbell */
+    gavel_ns window_at;                  /* start of the current time window */
     size_t received;                     /* datagrams in it */
-    bool is_muted;                       /* too many: deaf until the window is over */
+    bool is_muted;                       /* too many: ignores the rest until the window is over */
 };
 
 /*
- * Binds the socket. `where` is "address" or "address:port" in numbers, IPv6
- * in brackets; NULL for 127.0.0.1, "" for no doorbell. ERR_INVALID or ERR_IO
- * with what is wrong. It is not yet in the loop.
+ * Binds the socket. `where` is a numeric "address" or "address:port", IPv6 in
+ * brackets; NULL for 127.0.0.1, "" for no doorbell. ERR_INVALID, ERR_IO; *error
+ * says what is wrong. The socket is not yet in the loop.
  */
 GAVEL_CHECKED enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_error *error);
 
@@ -32,7 +32,7 @@ void bell_close(struct bell *bell);
 /* Sends "look at this group now". Failures are ignored: it is only a hint. */
 void bell_ring(const struct bell *bell, const char *group, const char *address);
 
-/* Rings on behalf of a process that is dead: without a doorbell of its own. */
+/* Rings on behalf of a dead process, without a doorbell of its own. */
 struct ringer {
     int v4; /* -1: not needed yet */
     int v6;
@@ -43,7 +43,7 @@ struct ringer {
         .v4 = -1, .v6 = -1                                                                                   \
     }
 
-/* As bell_ring(). */
+/* Like bell_ring(). */
 void ringer_ring(struct ringer *ringer, const char *group, const char *address);
 void ringer_done(struct ringer *ringer);
 

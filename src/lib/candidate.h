@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A struct gavel_candidate: one candidate machine of one group, what it needs
- * to be driven, and who wants to hear of it.
+ * A struct gavel_candidate: the candidate machine of one group, what is needed
+ * to drive it, and its subscribers.
  *
- * The machine is stepped by the loop alone, with `lock` held for just the
- * step; other threads take it to read. The actions of a step are
- * carried out without it, in order, and what they bring about (the work has
- * stopped, the watched process is dead already) is fed back afterwards.
+ * Only the loop steps the machine, with `lock` held just for the step; other
+ * threads take the lock to read. The actions of a step are carried out without
+ * it, in order. What they cause (the work has stopped, the watched process is
+ * already dead) is fed back afterwards.
  */
 #ifndef LIB_CANDIDATE_H
 #define LIB_CANDIDATE_H
@@ -40,8 +40,8 @@ struct gavel_candidate {
     struct gavel_candidate *next;
     struct gavel_candidate *previous;
     struct gavel_candidate *next_in_bucket;
-    bool is_stop_asked;                   /* stop_command was queued, by whoever frees this in the end */
-    bool is_gone;                         /* out of every list: whoever asked it to leave frees it */
+    bool is_stop_asked;                   /* stop_command was queued; its sender frees this struct */
+    bool is_gone;                         /* out of every list: the one who asked it to leave frees it */
     struct gavel_candidate *next_leaving; /* while the handle is closed */
     uint64_t next_subscription;
     struct command start_command;
@@ -51,24 +51,24 @@ struct gavel_candidate {
     struct precedence lock;
     struct candidate machine;
     bool has_ended;
-    struct registration *listing; /* the last one, for what the machine does not keep */
+    struct registration *listing; /* the last one, for the fields that the machine does not keep */
     size_t listing_count;
     struct metrics metrics;
 
     /* loop */
-    bool is_pushed; /* the store tells of changes of the group */
+    bool is_pushed; /* the store reports changes of the group */
     struct timer timer;
-    struct timer lapse; /* in the handle's list of the lapsed */
+    struct timer lapse; /* in the handle's list `lapsed` */
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
-    uint64_t work_epoch_first; /* the one that the work was started under; it may go on as later ones */
+    uint64_t work_epoch_first; /* the one that the work started under; it may continue under later ones */
     gavel_ns single_since;     /* is_single: when it began to lead */
     struct watchdog_entry watchdog_entry;
     bool work_stopped; /* to be fed back after the actions of this step */
     bool holder_died;  /* likewise */
     bool is_leaving;   /* somebody waits for is_gone */
-    bool is_departed;  /* in the handle's list of the departed */
+    bool is_departed;  /* in the handle's list `departed` */
     struct gavel_candidate *next_departed;
     struct watch *watch;
     struct nonce watched_nonce;
@@ -82,10 +82,10 @@ void lib_candidate_free(struct gavel_candidate *candidate);
 /* Feeds one event; the time in it is filled in. Loop only, as is everything below. */
 void lib_candidate_feed(struct gavel_candidate *candidate, struct candidate_event *event);
 
-/* Feeds back what the last actions brought about, and sets the timer. */
+/* Feeds back what the last actions caused, and sets the timer. */
 void lib_candidate_settle(struct gavel_candidate *candidate);
 
-/* Sets the timer to whatever is due next. */
+/* Sets the timer to what is due next. */
 void lib_candidate_set_timer(struct gavel_candidate *candidate);
 
 void lib_candidate_start(struct gavel_candidate *candidate);
@@ -94,22 +94,25 @@ void lib_candidate_doorbell(struct gavel_candidate *candidate);
 void lib_candidate_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */
 void lib_candidate_reply(struct gavel_candidate *candidate, struct job *job);
 
-/* Its timer has come. */
+/* Its timer has expired. */
 void lib_candidate_due(struct gavel_candidate *candidate);
 
 /*
- * Ends the mandates whose time is over, the one with the earliest deadline
- * first: their on_demoted run one after the other and share the time.
+ * Ends the mandates whose time is over, earliest deadline first: their
+ * on_demoted callbacks run one after the other and share the time.
  */
 void lib_candidate_demote_lapsed(struct gavel *gavel);
 
-/* Takes the departed out of every list and tells those who wait for that. */
+/* Takes the departed out of every list and wakes those who wait for that. */
 void lib_candidate_remove_departed(struct gavel *gavel);
 
 /* The first candidate whose group shares the bucket of this one; follow next_in_bucket. Any thread. */
 struct gavel_candidate *lib_candidate_first_of(struct gavel *gavel, const char *group);
 
-/* Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if group and id are there already. */
+/*
+ * Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if a
+ * candidate with this group and id exists.
+ */
 GAVEL_CHECKED enum gavel_status lib_candidate_enlist(struct gavel_candidate *candidate);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Calling the subscribers. Each knows by itself whether it has been told that
- * the candidate leads, so it hears on_elected and on_demoted strictly in
- * turn, however subscribing, unsubscribing and the election interleave, also
- * from inside callbacks. Loop only, but for deliver_overrun().
+ * Calls the subscribers. Each subscription records whether it was told that the
+ * candidate leads, so on_elected and on_demoted strictly alternate, however
+ * subscribing, unsubscribing and the election interleave, also from inside
+ * callbacks. Loop only, except for deliver_overrun().
  */
 #ifndef LIB_DELIVER_H
 #define LIB_DELIVER_H
@@ -26,11 +26,11 @@ struct subscription {
 };
 
 struct subscriptions {
-    /* Taken by the loop to change the list or is_removed, and by another thread to read them. */
+    /* Held by the loop to change the list or is_removed, and by other threads to read them. */
     pthread_mutex_t mutex;
     struct subscription *first;
     struct subscription *last;
-    int walks; /* list walks under way, one inside the other */
+    int walks; /* nested list walks under way */
     bool has_removed;
 };
 
@@ -39,27 +39,28 @@ struct subscription *subscription_new(const struct gavel_subscriber *subscriber,
 
 void subscriptions_init(struct subscriptions *subscriptions);
 
-/* Frees all without a call. */
+/* Frees all without calling them. */
 void subscriptions_done(struct subscriptions *subscriptions);
 
-/* Adds one, which is handed over; on_elected is called if the work runs and the mandate holds. */
+/* Takes over and adds one; calls on_elected if the work runs and the mandate holds. */
 void deliver_subscribe(struct gavel_candidate *candidate, struct subscription *subscription);
 
-/* Removes one, with its on_demoted if it was told. ERR_NOT_FOUND. */
+/* Removes one, after its on_demoted if it was told of the election. ERR_NOT_FOUND. */
 enum gavel_status deliver_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
 
 /*
- * Tells each, unless the mandate is over by then: those before may have taken
- * long. Who was not told is not told of the demotion either.
+ * Calls each, unless the mandate is over by then: earlier callbacks may have
+ * taken long. Those not told of the election are not told of the demotion
+ * either.
  */
 void deliver_elected(struct gavel_candidate *candidate);
 void deliver_demoted(struct gavel_candidate *candidate, enum gavel_reason reason);
 void deliver_event(struct gavel_candidate *candidate, const struct gavel_event *event);
 
-/* An event of this candidate about nothing yet. */
+/* An event of this candidate with nothing filled in yet. */
 struct gavel_event deliver_blank_event(const struct gavel_candidate *candidate, enum gavel_event_kind kind);
 
-/* Tells of an overrun from another thread, since the loop may be inside the very callback that overruns. */
+/* Reports an overrun from another thread, since the loop may be inside the very callback that overruns. */
 void deliver_overrun(struct gavel_candidate *candidate, uint64_t epoch);
 
 /* Calls every on_work that is due while the mandate holds. */

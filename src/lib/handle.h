@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is behind a struct gavel: one store, one loop, two helper threads and
- * the candidates that share them.
+ * A struct gavel: one store, one loop, two helper threads and the candidates
+ * that share them.
  *
  *   callers ── commands ──► ┌──────┐ ── jobs ────────► ┌────────┐ store_run()
  *   timer, doorbell, pidfd ►│ loop │                   │ worker │ ─────────► store
@@ -13,8 +13,8 @@
  *                                           └──────────┘
  *
  * Who may touch what:
- *  - Fields under "loop" belong to whoever drives the loop: the library's own
- *    thread, or the caller of gavel_dispatch(). No lock.
+ *  - Fields under "loop" belong to the thread that drives the loop: the
+ *    library's own, or the caller of gavel_dispatch(). No lock.
  *  - Fields under "mutex" are shared. The mutex is never held during a
  *    callback or a call to the store.
  *  - Each candidate has a lock of its own around its state machine, see
@@ -52,19 +52,19 @@ struct gavel {
     struct store_capabilities capabilities;
     struct process_id self;
     struct watchdog watchdog;
-    struct on_death *on_death; /* what a guard releases when we are dead; NULL without a guard */
+    struct on_death *on_death; /* what a guard releases when we have died; NULL without a guard */
     bool is_guarded;           /* the work is done by processes of the guard, and may outlive us */
 
     /* mutex */
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* after every pass of the loop, while somebody waits */
+    pthread_cond_t changed; /* after every pass of the loop, while a thread waits */
     size_t waiters;
-    bool is_driving; /* somebody runs the loop, namely: */
+    bool is_driving; /* a thread runs the loop, namely: */
     pthread_t driver;
-    bool is_stopping;             /* the loop's thread is to end */
-    bool is_closing;              /* nobody may join any more */
+    bool is_stopping;             /* the loop's thread must end */
+    bool is_closing;              /* no candidate may join any longer */
     _Atomic enum gavel_loss loss; /* what mandates are released as when we close; see gavel_note_loss() */
-    size_t leavers;               /* threads in gavel_leave(), which free what they wait for */
+    size_t leavers;               /* threads in gavel_leave(); each frees what it waits for */
     struct command_queue commands;
     struct job_queue finished;
     struct gavel_candidate *first_candidate; /* in the order they joined */
@@ -80,9 +80,9 @@ struct gavel {
     struct source wakeup; /* eventfd: commands or finished jobs */
     gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
     struct timers timers;
-    struct timers lapsed; /* by deadline: mandates that are over and whose work has not been told yet */
+    struct timers lapsed; /* by deadline: mandates that are over and whose work was not told to stop yet */
     struct bell bell;
-    struct source push; /* of the store, if it tells of changes; not ours to close */
+    struct source push; /* of the store, if it reports changes; not ours to close */
     struct watches watches;
     struct own_guard own_guard;
     struct gavel_candidate *departed; /* ended and left; buried at the end of the pass */

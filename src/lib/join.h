@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What closing a handle needs of joining and leaving. */
+/* The part of joining and leaving that closing a handle needs. */
 #ifndef LIB_JOIN_H
 #define LIB_JOIN_H
 

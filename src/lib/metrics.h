@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Counting. The machine tells what happens by its events; what they do not
- * tell (how long calls took, which candidates are new) is worked out here.
- * All of it under the candidate's lock.
+ * Metrics. The machine's events say what happens; what they do not say (how
+ * long calls took, which candidates are new) is computed here. All of it under
+ * the candidate's lock.
  */
 #ifndef LIB_METRICS_H
 #define LIB_METRICS_H
@@ -27,19 +27,21 @@ void metrics_done(struct metrics *metrics);
 /* A call goes out; `leads` says whether it is the leader's own. */
 void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads);
 
-/* A call was answered after so long; not awaited: the machine had given it up before. */
+/* A call was answered after `took`. Not is_awaited: the machine had already given it up. */
 void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
                    gavel_ns took, bool is_awaited);
 
-/* The machine gives a call up. */
+/* The machine gives up a call. */
 void metrics_given_up(struct metrics *metrics, enum store_op op);
 
-/* The machine says something; election_at is when the vacancy was noticed, as it stood before the step. */
+/* The machine emits an event; election_at is when the vacancy was noticed, as of before the step. */
 void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
                    int64_t wall_ms);
 
-/* Before the machine takes a listing in: counts those who were there at the last look and fell silent
- * since. */
+/*
+ * Before the machine gets a listing: counts the candidates that were there at
+ * the last look and fell silent since.
+ */
 void metrics_silent(struct metrics *metrics, const struct store_reply *reply);
 
 /* Counts the active candidates that were not there at the last look. */

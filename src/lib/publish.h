@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What lock-free readers see of a mandate: until when it holds, and its
- * epoch. The words live in pages that the kernel wipes in a forked child, so
- * that a child reads "no mandate" without anything having to run in it.
+ * What lock-free readers see of a mandate: until when it holds, and its epoch.
+ * It is kept in pages that the kernel wipes in a forked child, so that a child
+ * reads "no mandate" without running any code of ours.
  */
 #ifndef LIB_PUBLISH_H
 #define LIB_PUBLISH_H
@@ -32,7 +32,7 @@ struct publish {
  * Linux 4.14). */
 GAVEL_CHECKED enum gavel_status publish_slot(struct publish *publish, struct published **ret_slot);
 
-/* Gives a slot back. Safe on NULL. */
+/* Returns a slot. Safe on NULL. */
 void publish_return(struct publish *publish, struct published *slot);
 
 /* Unmaps everything. Safe on NULL. */
@@ -40,7 +40,7 @@ void publish_done(struct publish *publish);
 
 /*
  * Sets or, with stop_at 0, ends the mandate. The epoch is written before the
- * instant that makes it count and withdrawn after it, so a reader that sees a
+ * instant that makes it valid and cleared after it, so a reader that sees a
  * mandate sees its epoch, a later one, or none; never an earlier one.
  */
 static inline void publish_mandate(struct published *slot, uint64_t epoch, gavel_ns stop_at)

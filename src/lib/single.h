@@ -2,8 +2,8 @@
 
 /*
  * Single-instance mode (enabled = false): no election and no store. The
- * candidate leads with epoch 0 from when it joins until it leaves, so that a
- * program runs the same code with and without an election. Loop only.
+ * candidate leads with epoch 0 from joining to leaving, so that a program runs
+ * the same code with and without an election. Loop only.
  */
 #ifndef LIB_SINGLE_H
 #define LIB_SINGLE_H

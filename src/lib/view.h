@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a candidate knows of its group, for callers. */
+/* What a candidate knows about its group, for callers. */
 #ifndef LIB_VIEW_H
 #define LIB_VIEW_H
 

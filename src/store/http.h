@@ -2,9 +2,9 @@
 
 /*
  * HTTP for the drivers whose server speaks it: any number of calls at once,
- * each with a deadline of its own, over connections that are kept. libcurl does
- * the work; this says what became of each call, which is what matters to a
- * store: done, certainly not done, or nobody knows.
+ * each with a deadline of its own, over connections that are kept open. libcurl
+ * does the work; this determines the outcome of each call, which is what
+ * matters to a store: done, certainly not done, or unknown.
  */
 #ifndef STORE_HTTP_H
 #define STORE_HTTP_H
@@ -21,7 +21,7 @@
 
 enum http_fate {
     HTTP_ANSWERED, /* see status */
-    HTTP_NOT_SENT, /* the server never had it: no connection, no TLS, an unknown name */
+    HTTP_NOT_SENT, /* the server never got it: no connection, no TLS, an unknown name */
     HTTP_UNKNOWN,  /* it may have been carried out, or may still be */
 };
 
@@ -36,14 +36,15 @@ struct http_call {
     size_t body_size;
     gavel_ns give_up_at;
     /*
-     * NULL: the answer is gathered. Else it is handed over piece by piece, for
-     * an answer that has no end; false ends the call.
+     * NULL: the answer is collected. Otherwise gets it piece by piece, for an
+     * answer that has no end; false ends the call.
      */
     bool (*on_bytes)(void *user, const char *bytes, size_t size);
     void *user;
     /*
-     * NULL: nothing. Else it is told once the call is over; true: it now asks something else and is begun
-     * anew, while the others go on. The answer before must have been freed.
+     * NULL: nothing. Otherwise called once the call is over; true: the call now
+     * asks something else and begins again, while the others go on. The
+     * previous answer must have been freed.
      */
     bool (*on_done)(struct http_call *call);
 
@@ -57,8 +58,8 @@ struct http_call {
 };
 
 struct http_settings {
-    const char *ca_file;   /* NULL: those of the system */
-    const char *cert_file; /* NULL: none is shown */
+    const char *ca_file;   /* NULL: the system's */
+    const char *cert_file; /* NULL: none */
     const char *key_file;
     const char *sigv4;       /* "aws:amz:REGION:s3"; NULL: not signed */
     const char *credentials; /* "KEY:SECRET" for sigv4 */
@@ -70,20 +71,22 @@ struct http;
 GAVEL_CHECKED enum gavel_status http_new(const struct http_settings *settings, struct http **ret_http);
 void http_free(struct http *http); /* safe on NULL */
 
-/* Other credentials from the next call on. */
+/* Sets other credentials, from the next call on. */
 GAVEL_CHECKED enum gavel_status http_set_credentials(struct http *http, const char *credentials);
 
-/* Carries out all of them, side by side, and returns when each is answered or its time is over. */
+/* Carries out all of them in parallel, and returns when each is answered or its time is over. */
 void http_run(struct http *http, struct http_call *calls, size_t count);
 
-/* From another thread: an http_run() that is under way ends at once, as does the next; its calls are
- * HTTP_UNKNOWN. For good. */
+/*
+ * From another thread: ends an http_run() that is under way at once, and
+ * likewise every later one; its calls are HTTP_UNKNOWN.
+ */
 void http_cancel(struct http *http);
 
 /* The address of this host on the connection that was used last; "" before the first. */
 const char *http_own_address(const struct http *http);
 
-/* To be put behind the error of a call: what to do about it; "" if that is not known. */
+/* To be appended to the error of a call: what to do about it; "" if that is unknown. */
 static inline const char *http_advice(const struct http_call *call)
 {
     if (strstr(call->error, "certificate problem"))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a claim, a renewal, a release, a wish and a heartbeat do to what is
- * stored. Drivers whose store cannot decide for itself fetch a row, apply a
- * rule and put the row back, all in one transaction; so what every store
- * promises stands in one place. Pure: the time and the fate of processes are
- * handed in.
+ * What a claim, a renewal, a release, a wish and a heartbeat do to stored rows.
+ * Drivers whose store cannot decide for itself fetch a row, apply a rule and
+ * put the row back, all in one transaction; so the promise of every store is in
+ * one place. Pure: the time and the fate of processes are passed in.
  */
 #ifndef STORE_RULES_H
 #define STORE_RULES_H
@@ -17,7 +16,7 @@
 
 /* A record and when its lease began on the store's clock. */
 struct mandate_row {
-    bool is_found; /* false: there is no record; all else is zero */
+    bool is_found; /* false: there is no record; everything else is zero */
     struct record record;
     gavel_ns applied_at; /* of the last claim or renewal */
     char boot_id[37];    /* of the machine when applied_at was read; "" where the row cannot outlive a boot */
@@ -54,26 +53,26 @@ GAVEL_CHECKED enum gavel_status rules_apply(struct mandate_row *row, const struc
                                             const struct rules_now *now);
 
 /*
- * Tables have a column `wish_force`, which means nothing once a record is
- * released: there it says how the mandate ended. So tables of 0.6.0 need no
- * other column, and a gavel of 0.6.0 reads the rows as it always did. The
- * record's held and done are read before.
+ * Tables have a column `wish_force`, which has no meaning once a record is
+ * released; from then on it says how the mandate ended. So tables of 0.6.0 need
+ * no further column, and gavel 0.6.0 reads the rows as before. The record's
+ * held and done must be read first.
  */
 int rules_wish_column(const struct record *record);
 void rules_take_wish_column(struct record *record, int64_t column);
 
-/* A stored number as a loss; one that a later release has written is taken for LAPSED. */
+/* A stored number as a loss; one written by a later version is taken as LAPSED. */
 enum gavel_loss rules_loss(int64_t number);
 
-/* Fills in what a reply says of a row after the call ended with `status`. */
+/* Fills in what a reply says about a row after the call ended with `status`. */
 void rules_reply(const struct mandate_row *row, const struct store_request *request,
                  const struct rules_now *now, enum gavel_status status, struct store_reply *reply);
 
-/* The same for a store without a clock: what is held does not expire there. */
+/* The same for a store without a clock: a held mandate does not expire there. */
 void rules_reply_untimed(const struct mandate_row *row, const struct store_request *request,
                          enum gavel_status status, struct store_reply *reply);
 
-/* Fills in the status and, if it is one of those above, what it means; the record is in the reply already. */
+/* Fills in the status and, if it is one of those above, its meaning; the record is already in the reply. */
 void rules_explain(const struct store_request *request, enum gavel_status status, struct store_reply *reply);
 
 /* When a registration last beat on the store's clock. */
@@ -86,10 +85,9 @@ struct registration_row {
 gavel_ms registration_age(const struct registration_row *row, gavel_ns now);
 
 /*
- * Whether a heartbeat may take the place of what stands under its id: it is
- * the same instance, or the one that it says it replaces, or the other has
- * been silent too long, or is_dead. If
- * not, the reply says ERR_ID_IN_USE.
+ * Whether a heartbeat may replace the registration under its id: that is the
+ * same instance, or the one it says it replaces, or has been silent too long,
+ * or is_dead. If not, the reply says ERR_ID_IN_USE.
  */
 bool rules_heartbeat(const struct registration_row *row, const struct store_request *request, gavel_ns now,
                      bool is_dead, struct store_reply *reply);

@@ -10,19 +10,20 @@
 #define SECRET_FILE_MAX ((size_t)256 * 1024) /* bytes */
 
 struct secret {
-    char *text; /* ends with a NUL, and has no other until somebody cuts it up */
+    char *text; /* ends with a NUL, and has no other until the caller splits it */
     size_t size;
 };
 
 /*
- * The whole of a file. It never waits: a pipe or a device is refused, for it
- * could not be read again for the next login. Otherwise *ret_why says what is
- * wrong with the file, for the caller's message: ERR_STORE_DENIED, ERR_NO_MEMORY.
+ * Reads a whole file. Never waits: a pipe or a device is refused, since it
+ * could not be read again for the next login. On failure, ERR_STORE_DENIED or
+ * ERR_NO_MEMORY, *ret_why says what is wrong with the file, for the caller's
+ * message.
  */
 GAVEL_CHECKED enum gavel_status secret_read(const char *path, struct secret *ret_secret,
                                             const char **ret_why);
 
-/* Wipes it, also what was cut up, and frees it. */
+/* Wipes it, also if it was split, and frees it. */
 void secret_done(struct secret *secret);
 
 /* Likewise of a string; NULL is fine. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A store keeps mandates. One interface, many drivers; each passes the suite
- * in tests/store against the real thing.
+ * A store keeps mandates. One interface, many drivers; each passes the suite in
+ * tests/store against the real store.
  *
  * A store is named by a URL:
  *
@@ -32,42 +32,50 @@ struct store_capabilities {
     bool is_shared;      /* between processes */
     bool is_fixed;       /* the leader is assigned, not elected */
     bool sees_processes; /* records carry a process that others can watch */
-    bool has_push;       /* store_wait() is told instead of looking again and again */
+    bool has_push;       /* store_wait() is notified instead of polling */
     /*
-     * A renewal does not change the version: the store's steady clock alone tells that a lease runs. Such a
-     * store carries out the writes of one object in the order they were begun, whatever becomes of their
-     * answers: once one is answered, no earlier one can still arrive.
+     * A renewal does not change the version: only the store's steady clock
+     * shows that a lease is running. Such a store carries out the writes of one
+     * object in the order they were begun, whatever happens to their answers:
+     * once one is answered, no earlier one can still arrive.
      */
     bool renews_silently;
 };
 
-#define STORE_ADDRESS_SIZE 46 /* of an address in numbers, without a port */
+#define STORE_ADDRESS_SIZE 46 /* of a numeric address without a port */
 
 struct store_driver {
     const char *scheme;  /* "sqlite" */
     const char *summary; /* one line for --help */
     struct store_capabilities capabilities;
-    /* Whether open() would take the URL, by its words alone: no server is asked, no credentials are read.
-     * NULL: it shows when it is opened. */
+    /*
+     * Whether open() would accept the URL, judged by its text alone: no server
+     * is asked, no credentials are read. NULL: only open() can say.
+     */
     enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
-    /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */
+    /* Whether the server does what the driver relies on; NULL: nothing to check. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
-    /* See store_migrate() and store_backup(); NULL: there is nothing to migrate, no backup of its own. */
+    /* See store_migrate() and store_backup(); NULL: nothing to migrate; no backup of its own. */
     enum gavel_status (*migrate)(struct store *store, char **ret_told, struct gavel_error *error);
     enum gavel_status (*backup)(struct store *store, const char *path, struct gavel_error *error);
-    /* See store_own_address(); NULL: the store is on this host, or tells of changes itself. */
+    /* See store_own_address(); NULL: the store is on this host, or reports changes itself. */
     bool (*own_address)(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
                 size_t count);
-    /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
+    /*
+     * Waits until the group's record may differ from `version`, or until
+     * `until`; NULL: store_wait() polls.
+     */
     void (*wait)(struct store *store, const char *group, uint64_t version, gavel_ns until);
     void (*close)(struct store *store);
     /*
-     * Push, of drivers with has_push; else NULL. These three may be called from another thread than run().
-     * push_fd is readable while a watched group may have changed; changed() gives the name of one such and
-     * takes it off, false if there is none (any more). More may be told than has changed; of renewals and
-     * registrations nothing is told. A group that is watched twice is left alone after the second "off".
+     * Push, for drivers with has_push; else NULL. These three may be called
+     * from another thread than run(). push_fd is readable while a watched group
+     * may have changed; changed() returns the name of one and removes it from
+     * the list, false if there is none left. Changes may be reported that did
+     * not happen; renewals and registrations are not reported. A group that is
+     * watched twice stays watched until the second "off".
      */
     int (*push_fd)(struct store *store);
     void (*watch)(struct store *store, const char *group, bool is_on);
@@ -80,41 +88,42 @@ struct store {
 };
 
 /*
- * Opens the store of a URL. A plain path is taken as sqlite. Errors say what
- * is wrong with the store and what to do about it: ERR_INVALID (the URL),
- * ERR_STORE_UNSUPPORTED (unknown scheme, network file system), ERR_STORE_DENIED,
- * ERR_STORE_DAMAGED (not a database), ERR_STORE_TOO_NEW, ERR_STORE_FULL,
- * ERR_STORE_UNAVAILABLE.
+ * Opens the store at a URL. A plain path means sqlite. Errors say what is wrong
+ * with the store and what to do about it: ERR_INVALID (the URL),
+ * ERR_STORE_UNSUPPORTED (unknown scheme, network file system),
+ * ERR_STORE_DENIED, ERR_STORE_DAMAGED (not a database), ERR_STORE_TOO_NEW,
+ * ERR_STORE_FULL, ERR_STORE_UNAVAILABLE.
  */
 GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_store,
                                            struct gavel_error *error);
 
 /*
  * Makes sure that the store can keep mandates, before the first is claimed:
- * tables are made that are missing, and a server that would break the promise
- * is refused. Whoever is going to campaign calls it once; it may write. Those
- * who only look, and the guard of a dead process, need not.
+ * creates missing tables, and refuses a server that would break the promise. A
+ * process that is going to campaign calls it once; it may write. Those that
+ * only look, and the guard of a dead process, need not.
  */
 GAVEL_CHECKED enum gavel_status store_probe(struct store *store, struct gavel_error *error);
 
 /*
- * Changes what others have made so that gavel can keep mandates in it: what store_probe() refuses to do
- * unasked. *ret_told is what was done, line by line, for people; the caller frees it. NULL: nothing was to be
- * done.
+ * Changes tables made by others so that gavel can keep mandates in them, which
+ * store_probe() refuses to do unasked. *ret_told says what was done, line by
+ * line, for people; the caller frees it. NULL: there was nothing to do.
  */
 GAVEL_CHECKED enum gavel_status store_migrate(struct store *store, char **ret_told,
                                               struct gavel_error *error);
 
 /*
- * Writes a copy of the whole store, as of one moment, to a file that must not be there yet; candidates may go
- * on meanwhile. ERR_STORE_UNSUPPORTED: a store that is backed up by the means of its server.
+ * Writes a consistent copy of the whole store to a file that must not exist
+ * yet; candidates may go on meanwhile. ERR_STORE_UNSUPPORTED: the store is
+ * backed up by the means of its server.
  */
 GAVEL_CHECKED enum gavel_status store_backup(struct store *store, const char *path,
                                              struct gavel_error *error);
 
 /*
- * The address of this host on its way to the server, in numbers: where other
- * candidates of the same server most likely reach it. False if it is not known.
+ * The numeric address of this host on its connection to the server: where other
+ * candidates of the same server most likely reach it. False if it is unknown.
  */
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
 
@@ -127,8 +136,8 @@ const struct store_capabilities *store_capabilities(const struct store *store);
 const struct store_capabilities *store_capabilities_of(const char *url);
 
 /*
- * Carries out the requests, in order, each atomic by itself; drivers may put
- * them in one transaction. replies[i] is overwritten with the answer to
+ * Carries out the requests in order, each atomic by itself; drivers may combine
+ * them into one transaction. replies[i] is overwritten with the answer to
  * requests[i]; the caller frees it with store_reply_done().
  */
 void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
@@ -138,19 +147,20 @@ void store_run(struct store *store, const struct store_request *requests, struct
 GAVEL_CHECKED enum gavel_status store_call(struct store *store, const struct store_request *request,
                                            struct store_reply *reply);
 
-/* Waits until the group's record may differ from `version` (0: none), or until that instant. May return
- * early. */
+/* Waits until the group's record may differ from `version` (0: none), or until `until`. May return early. */
 void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
 
-/* Push (struct store_driver): -1 and nothing of drivers without it. */
+/* Push (struct store_driver). For drivers without it: -1, and nothing happens. */
 int store_push_fd(struct store *store);
 void store_watch(struct store *store, const char *group, bool is_on);
 bool store_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
 
 /*
- * Whether this build has a driver for the URL, and the driver finds nothing wrong with it: ERR_INVALID if it
- * is empty or badly written, ERR_STORE_UNSUPPORTED if there is no driver; *error then says which option of
- * the build brings it. ERR_STORE_DENIED: a file that it names cannot be read. Nothing is opened.
+ * Whether this build has a driver for the URL, and the driver finds nothing
+ * wrong with it: ERR_INVALID if it is empty or badly written,
+ * ERR_STORE_UNSUPPORTED if there is no driver; *error then names the build
+ * option that adds it. ERR_STORE_DENIED: a file that it names cannot be read.
+ * Nothing is opened.
  */
 GAVEL_CHECKED enum gavel_status store_check_url(const char *url, struct gavel_error *error);
 
@@ -160,7 +170,7 @@ extern const struct store_driver *const store_drivers[];
 /* Every kind of store that gavel knows, whether this build has it or not; ends with a NULL scheme. */
 struct store_kind {
     const char *scheme;
-    const char *option; /* of Meson, that brings it; NULL: every build has it */
+    const char *option; /* of Meson, that adds it; NULL: every build has it */
     const char *example;
 };
 extern const struct store_kind store_kinds[];

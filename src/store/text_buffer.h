@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A text that grows. Begins as {0}; whoever takes `bytes` frees them, and need not call
- * text_buffer_done(). */
+/*
+ * A text that grows. Initialize it to {0}. A caller that takes `bytes` frees
+ * them and need not call text_buffer_done().
+ */
 #ifndef STORE_TEXT_BUFFER_H
 #define STORE_TEXT_BUFFER_H
 

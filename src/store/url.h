@@ -5,8 +5,8 @@
  *
  *     scheme://[user@]host[:port][,host[:port]…][/path][?name=value&name=value]
  *
- * A password has no place in it: URLs stand in process lists, logs and status
- * pages. Each driver says where it takes one from instead.
+ * It must not contain a password: URLs appear in process lists, logs and status
+ * pages. Each driver documents where it takes one from instead.
  */
 #ifndef STORE_URL_H
 #define STORE_URL_H
@@ -38,7 +38,7 @@ struct url {
     size_t option_count;
 };
 
-/* What a driver takes. */
+/* What a driver accepts. */
 struct url_form {
     const char *scheme;
     const char *example; /* for messages */
@@ -48,23 +48,24 @@ struct url_form {
 };
 
 /*
- * Takes apart what follows "scheme:"; every part is percent-decoded, after it
- * was cut off. ERR_INVALID says what is wrong and shows the example: a
- * password, an unknown or a repeated option, no host, too many hosts, a port
- * that is none, a control character. The caller frees it with url_done(), also after a failure.
+ * Parses what follows "scheme:"; every part is percent-decoded after it was
+ * split off. ERR_INVALID: a password, an unknown or repeated option, no host,
+ * too many hosts, an invalid port, a control character; *error says what is
+ * wrong and shows the example. The caller frees it with url_done(), also after
+ * a failure.
  */
 GAVEL_CHECKED enum gavel_status url_parse(const struct url_form *form, const char *rest, struct url *ret_url,
                                           struct gavel_error *error);
 void url_done(struct url *url);
 
-/* The value of an option; NULL if it is not there. */
+/* The value of an option; NULL if it is absent. */
 const char *url_option(const struct url *url, const char *name);
 
-/* An option that is yes or no (on, off, true, false, 1, 0); `otherwise` if it is not there. */
+/* An option that is yes or no (on, off, true, false, 1, 0); `otherwise` if it is absent. */
 GAVEL_CHECKED enum gavel_status url_option_bool(const struct url *url, const char *name, bool otherwise,
                                                 bool *ret_value, struct gavel_error *error);
 
-/* Whether that host is this one: localhost, 127.0.0.0/8, ::1. */
+/* Whether the name is this host's loopback: localhost, 127.0.0.0/8, ::1. */
 bool url_host_is_loopback(const char *name);
 
 #endif

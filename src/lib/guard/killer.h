@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The last resort: a timer in the kernel that kills this process (SIGKILL) a
- * little after the earliest deadline of its mandates. Nothing of the process
- * has to run for that: it also ends one that is stopped, one whose other
- * threads take all of the processor, and one that hangs in its own SIGABRT
- * handler. A forked child does not inherit it.
+ * The last resort: a kernel timer that kills this process (SIGKILL) a little
+ * after the earliest deadline of its mandates. No code of the process has to
+ * run for that: the timer also ends a process that is stopped, whose other
+ * threads take all of the processor, or that hangs in its own SIGABRT handler.
+ * A forked child does not inherit it.
  *
- * Renewals move the instants further away. The timer always stands at the
- * true earliest one, since a kill cannot be taken back.
+ * Renewals move the instants further away. The timer is always set to the true
+ * earliest one, since a kill cannot be undone.
  */
 #ifndef LIB_GUARD_KILLER_H
 #define LIB_GUARD_KILLER_H
@@ -32,10 +32,10 @@ struct killer {
 GAVEL_CHECKED enum gavel_status killer_open(struct killer *killer);
 void killer_close(struct killer *killer);
 
-/* Makes room for so many instants, so that killer_set() cannot fail. ERR_NO_MEMORY. */
+/* Makes room for `count` instants, so that killer_set() cannot fail. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status killer_reserve(struct killer *killer, size_t count);
 
-/* The process must not outlive this instant; NEVER takes it back. */
+/* The process must not outlive this instant; NEVER cancels that. */
 void killer_set(struct killer *killer, struct timer *instant, gavel_ns at);
 
 #endif

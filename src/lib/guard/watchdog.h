@@ -2,18 +2,18 @@
 
 /*
  * The watchdog keeps the promise that a leader's work has stopped by its
- * deadline even when the loop hangs in a callback or the process was frozen:
- * a thread of its own waits for the earliest deadline of any mandate whose
- * work is not known to have stopped, and there aborts the process or, where
+ * deadline, even when the loop hangs in a callback or the process was frozen. A
+ * thread of its own waits for the earliest deadline of any mandate whose work
+ * is not known to have stopped. At that deadline it aborts the process or, if
  * the program has chosen so, reports.
  *
  * Aborting leaves a message and a core dump, but it needs this thread to run.
- * So the kernel is told beforehand to kill the process a little later, see
- * killer.h: whatever the thread meets, the process does not live on.
+ * So the kernel is told beforehand to kill the process a little later
+ * (killer.h): whatever happens to the thread, the process does not live on.
  *
- * Renewals move deadlines further away all the time. They only write a
- * number; the thread finds out when the earlier deadline comes, looks for the
- * new earliest one and goes back to sleep.
+ * Renewals move deadlines further away all the time. They only write a number.
+ * The thread notices when the earlier deadline comes, looks for the new
+ * earliest one and goes back to sleep.
  */
 #ifndef LIB_GUARD_WATCHDOG_H
 #define LIB_GUARD_WATCHDOG_H
@@ -32,11 +32,11 @@ struct watchdog_entry {
     struct watchdog_entry *previous;
     gavel_ns deadline; /* NEVER: not armed, and in no list */
     uint64_t epoch;
-    const char *group; /* borrowed, as long as it is armed */
+    const char *group; /* borrowed while it is armed */
     /* Called once, by the watchdog's thread, instead of the abort; NULL: abort. */
     void (*report)(struct watchdog_entry *entry, uint64_t epoch);
     bool is_reported;
-    struct timer kill; /* in the killer's list unless it is one that reports */
+    struct timer kill; /* in the killer's list, unless this entry reports */
 };
 
 struct watchdog {
@@ -58,7 +58,7 @@ GAVEL_CHECKED enum gavel_status watchdog_start(struct watchdog *watchdog);
 /* Ends the thread. Safe on a zeroed struct. */
 void watchdog_stop(struct watchdog *watchdog);
 
-/* Makes room for so many entries. ERR_NO_MEMORY. */
+/* Makes room for `count` entries. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status watchdog_reserve(struct watchdog *watchdog, size_t count);
 
 /*
@@ -69,9 +69,9 @@ void watchdog_arm(struct watchdog *watchdog, struct watchdog_entry *entry, uint6
                   gavel_ns kill_at);
 
 /*
- * The work has stopped. Aborts if the deadline has passed all the same: which
- * of two threads woke first after a freeze must not decide what happens.
- * Waits for a report that is under way.
+ * The work has stopped. Still aborts if the deadline has passed: which of two
+ * threads wakes first after a freeze must not decide what happens. Waits for a
+ * report that is under way.
  */
 void watchdog_disarm(struct watchdog *watchdog, struct watchdog_entry *entry);
 
@@ -81,7 +81,7 @@ bool watchdog_take_report(struct watchdog *watchdog, struct watchdog_entry *entr
 /* Waits until no report of this entry is under way. */
 void watchdog_wait_for_report(struct watchdog *watchdog, const struct watchdog_entry *entry);
 
-/* Whether the calling thread is the watchdog's, that is, in a report. */
+/* Whether the calling thread is the watchdog's, that is, inside a report. */
 bool watchdog_is_reporter(const struct watchdog *watchdog);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What callers ask of the loop. A command is put in a queue and carried out
- * between two steps, never inside one, wherever it came from: that is why a
- * callback may ask for anything.
+ * Requests of callers to the loop. A command is queued and carried out between
+ * two steps, never inside one, wherever it came from. That is why a callback
+ * may ask for anything.
  */
 #ifndef LIB_LOOP_COMMAND_H
 #define LIB_LOOP_COMMAND_H
@@ -29,7 +29,7 @@ struct command {
     struct command *next;
     enum command_kind kind;
     struct gavel_candidate *candidate;
-    bool is_allocated; /* the loop frees it; otherwise it lives with its sender, who waits for is_done */
+    bool is_allocated; /* the loop frees it; otherwise its sender owns it and waits for is_done */
     bool is_done;      /* under the handle's mutex */
     enum gavel_status status;
     bool flag;                         /* ENSURE: force; SET_ELIGIBLE: eligible */
@@ -54,14 +54,13 @@ void command_post(struct gavel *gavel, struct command *command);
 /* The same with the handle's mutex held. */
 void command_post_locked(struct gavel *gavel, struct command *command);
 
-/* Answers what is still asked of a candidate that has gone with ERR_STOPPED. The mutex is held. */
+/* Answers the queued commands for a departed candidate with ERR_STOPPED. The mutex is held. */
 void command_drop(struct gavel *gavel, const struct gavel_candidate *candidate);
 
-/* Takes back a subscription that the loop has not seen yet; false if there is none of that id. */
+/* Removes a subscription that the loop has not seen yet; false if there is none with that id. */
 bool command_withdraw(struct gavel *gavel, const struct gavel_candidate *candidate, uint64_t id);
 
-/* Carries out the commands that are queued now; those that they bring about wait for the next pass. Loop
- * only. */
+/* Carries out the commands that are queued now; those that they cause wait for the next pass. Loop only. */
 void command_run_queued(struct gavel *gavel);
 
 #endif

@@ -4,7 +4,8 @@
  * A mutex at which the loop goes first. An ordinary mutex is not fair: a
  * program that asks for the leader in a tight loop would take it again and
  * again before the loop wakes up, until the mandate is lost for want of a
- * renewal. Here those who merely read step back while the loop waits.
+ * renewal. With this one, threads that only read step back while the loop
+ * waits.
  */
 #ifndef LIB_LOOP_PRECEDENCE_H
 #define LIB_LOOP_PRECEDENCE_H
@@ -21,7 +22,7 @@ struct precedence {
 void precedence_init(struct precedence *lock);
 void precedence_done(struct precedence *lock);
 
-/* For the loop: at most those who are past the door come before it. */
+/* For the loop: only threads already waiting for the mutex itself may come before it. */
 void precedence_lock_first(struct precedence *lock);
 
 /* For everybody else. */

@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Part of whatever is timed. */
+/* Part of the object that is timed. */
 struct timer {
     gavel_ns at;  /* NEVER: not due */
-    size_t index; /* in the heap; TIMER_OUT if it is in none */
+    size_t index; /* in the heap; TIMER_OUT if it is not in one */
 };
 
 #define TIMER_OUT SIZE_MAX
@@ -29,13 +29,13 @@ struct timers {
 
 void timers_done(struct timers *timers);
 
-/* Makes room for so many timers in all; ERR_NO_MEMORY changes nothing. */
+/* Makes room for `count` timers in total; ERR_NO_MEMORY changes nothing. */
 GAVEL_CHECKED enum gavel_status timers_reserve(struct timers *timers, size_t count);
 
 /* Sets when a timer is due; NEVER takes it out. There must be room. */
 void timers_set(struct timers *timers, struct timer *timer, gavel_ns at);
 
-/* Calls visit() for each timer that is due by then, in no order; it must not set any of them. */
+/* Calls visit() for each timer that is due at `now`, in no order; it must not set any of them. */
 void timers_visit_due(const struct timers *timers, gavel_ns now,
                       void (*visit)(struct timer *timer, void *argument), void *argument);
 

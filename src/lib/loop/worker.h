@@ -17,7 +17,7 @@
 /* One call of one candidate. */
 struct job {
     struct job *next;
-    struct gavel_candidate *candidate; /* NULL: it has left, nobody wants the answer */
+    struct gavel_candidate *candidate; /* NULL: it has left and does not want the answer */
     uint64_t call;
     gavel_ns queued_at;
     struct store_request request; /* request.group points to the copy below */
@@ -39,45 +39,45 @@ struct batch;
 struct worker {
     pthread_t thread;
     bool has_thread;
-    struct batch *batch; /* of the thread alone */
+    struct batch *batch; /* used by the thread alone */
     pthread_cond_t wanted;
     struct job_queue queue;
-    struct job *running; /* the batch that is being carried out */
+    struct job *running; /* the batch under way */
     bool is_stopping;
-    bool has_ended;      /* the thread touches nothing any more */
-    bool is_left_behind; /* it hangs in the store, and frees the handle's struct should it come back */
+    bool has_ended;      /* the thread no longer touches anything */
+    bool is_left_behind; /* it hangs in the store, and frees the handle's struct if it comes back */
     pthread_cond_t ended;
 };
 
 GAVEL_CHECKED enum gavel_status worker_start(struct gavel *gavel);
 
 /*
- * Ends the thread after the batch under way, and waits for that as long as a
- * store that works can take. Safe if it was never started.
+ * Ends the thread after the batch under way. Waits for that as long as a
+ * working store can take. Safe if it was never started.
  */
 void worker_stop(struct gavel *gavel);
 
 /*
- * Frees the struct of a handle with its store, its mutex and its jobs, after
- * everything else of it. If the thread still hangs in the store it needs them
- * when it comes back, so it frees them then; if it never does they are lost.
+ * Frees the struct of a handle with its store, mutex and jobs, after everything
+ * else of it. If the thread still hangs in the store, it needs them when it
+ * comes back, so it frees them then; if it never comes back, they are leaked.
  */
 void worker_free_handle(struct gavel *gavel);
 
 /*
- * Queues a call, with the request copied; it goes out with the next flush. If there is no memory the call is
- * dropped: to the candidate that is a call without an answer, which it must
- * cope with anyway.
+ * Queues a call and copies the request; it goes out with the next flush.
+ * Without memory the call is dropped: to the candidate that is a call without
+ * an answer, which it must handle anyway.
  */
 void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request);
 
 /*
- * Lets the thread have what is queued: at the end of a pass of the loop, so
- * that one pass makes one batch, and before a callback that may take long.
+ * Gives the thread what is queued: at the end of a pass of the loop, so that
+ * one pass makes one batch, and before a callback that may take long.
  */
 void worker_flush(struct gavel *gavel);
 
-/* Nobody wants the answers of this candidate's calls any more. Loop only. */
+/* The answers to this candidate's calls are no longer wanted. Loop only. */
 void worker_forget(struct gavel_candidate *candidate);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The driver `etcd`: an etcd cluster as a store, by the JSON gateway of its v3
- * API.
+ * The driver `etcd`: an etcd cluster as a store, through the JSON gateway of
+ * its v3 API.
  *
- *     <prefix>/groups/<group>            the record; on no lease, never deleted
- *     <prefix>/wishes/<group>            a wish, beside it so that the version stays
+ *     <prefix>/groups/<group>            the record; without a lease, never deleted
+ *     <prefix>/wishes/<group>            a wish, separate so that the version stays
  *     <prefix>/candidates/<group>/<id>   a registration, on the lease of its process
  *
  * Each write is one transaction: "if the key still has this mod revision, put".
  * The mod revision is the version, and that of a claim is its epoch, so both
- * grow by themselves. A record that must be taken to be older than another's
- * knowledge (a cluster put back from a backup) gets an offset that is added.
+ * grow by themselves. If a record turns out to be older than what others know
+ * (the cluster was restored from a backup), an offset is added.
  *
  *     run() ── jobs ──► calls ──► http ──► the endpoint that worked last, else the next
  *     watch thread ── one stream ────────► the same endpoint
  *
  * etcd's own leases decide nothing about mandates (docs/decisions/0024):
- * standbys time a lease by seeing the version stand still. They only clear away
- * the registrations of processes that are gone.
+ * standbys time a lease by seeing that the version does not change. etcd's
+ * leases only remove the registrations of processes that are gone.
  */
 #ifndef STORE_ETCD_ETCD_H
 #define STORE_ETCD_ETCD_H
@@ -37,14 +37,14 @@
 #include <sys/types.h>
 
 #define ETCD_PREFIX_MAX 255
-/* A prefix, a word, and two names each of whose bytes may be escaped. */
+/* A prefix, a word, and two names with every byte escaped. */
 #define ETCD_KEY_SIZE (ETCD_PREFIX_MAX + sizeof "/candidates//" + 6 * (size_t)NAME_MAX_BYTES)
 
-/* What is kept in memory of a key that this store object has written or read. */
+/* What this store object remembers of a key that it has written or read. */
 struct etcd_known {
     RB_ENTRY(etcd_known) by_key;
     uint64_t revision;
-    char *value;            /* of a group: as it stands there */
+    char *value;            /* of a group: as stored */
     struct mandate_row row; /* likewise, without its wish */
     uint64_t epoch_offset;
     uint64_t instance; /* of a registration of ours */
@@ -58,7 +58,7 @@ struct etcd_endpoint {
 };
 
 struct etcd_store {
-    struct push push; /* its lock guards what is shared with the thread that watches */
+    struct push push; /* its lock guards what is shared with the watch thread */
 
     /* fixed once opened */
     char where[100];
@@ -69,7 +69,7 @@ struct etcd_store {
     char *cert_file;
     char *key_file;
     char *credentials_file; /* NULL: none */
-    bool has_given_user;    /* by the URL, so that a file only has the password */
+    bool has_given_user;    /* in the URL, so a file has only the password */
     struct process_id self;
 
     /* of the thread that calls run() */
@@ -83,16 +83,16 @@ struct etcd_store {
     gavel_ms lease_ms;
     gavel_ns lease_kept_at;
 
-    /* shared with the thread that watches; guarded by the lock of `push` */
+    /* shared with the watch thread; guarded by the lock of `push` */
     size_t current; /* the endpoint that worked last */
-    char *user;     /* NULL: nobody in particular */
+    char *user;     /* NULL: anonymous */
     char *password;
     char *token; /* NULL: none */
     bool has_thread;
     bool is_closing;
-    bool is_stream_old; /* the stream shall be made anew */
+    bool is_stream_old; /* the stream must be opened again */
     pthread_t thread;
-    struct http *stream; /* under way; NULL: none */
+    struct http *stream; /* the open one; NULL: none */
     size_t stream_endpoint;
 };
 
@@ -100,30 +100,33 @@ struct etcd_store {
 
 enum etcd_family { ETCD_GROUPS, ETCD_WISHES, ETCD_CANDIDATES };
 
-/* A key in plain letters; `group` NULL: what all keys of the family begin with; `id` likewise of a group. */
+/*
+ * A key in plain text. `group` NULL: the prefix of all keys of the family; `id`
+ * NULL: that of a group's keys.
+ */
 void etcd_key(const struct etcd_store *etcd, enum etcd_family family, const char *group, const char *id,
               char ret_key[ETCD_KEY_SIZE]);
 
-/* The name of the group in a key, or of the candidate; false if the key is none of that family. */
+/* The name of the group in a key, or of the candidate; false if the key is not of that family. */
 bool etcd_key_read(const struct etcd_store *etcd, enum etcd_family family, const char *group, const char *key,
                    char ret_name[NAME_MAX_BYTES + 1]);
 
 /* A text in base64, as the gateway wants it; NULL when out of memory. */
 json_t *etcd_encode(const char *text);
 
-/* What a value is attached to and compared with; bodies are NULL when out of memory. */
+/* A conditional write. The bodies below are NULL when out of memory. */
 struct etcd_put {
     const char *compared; /* this key still has this revision; 0: it does not exist */
     uint64_t revision;
-    const char *was; /* and this value, if not NULL: a cluster put back from a backup counts revisions anew */
+    const char *was; /* and this value, if not NULL: a cluster restored from a backup repeats revisions */
     const char *key;
     const char *value; /* NULL: the key is deleted */
     uint64_t lease;    /* 0: none */
 };
 
-/* Reads keys, up to two, in one look; `second` may be NULL. */
+/* Reads one or two keys at one instant; `second` may be NULL. */
 char *etcd_body_read(const char *first, const char *second);
-/* Puts if the comparison holds; either way reads what a read would, in the same instant. */
+/* Puts if the comparison holds; either way also reads, at the same instant, what etcd_body_read() would. */
 char *etcd_body_put(const struct etcd_put *put, const char *first, const char *second);
 /* A page of all keys that begin with `first`, after the key `after` ("" from the start). */
 char *etcd_body_page(const char *first, const char *after, unsigned limit);
@@ -131,10 +134,10 @@ char *etcd_body_page(const char *first, const char *after, unsigned limit);
 char *etcd_body_lease(uint64_t lease);
 char *etcd_body_grant(gavel_ms ttl_ms);
 char *etcd_body_user(const char *user, const char *password);
-/* Adds the question for events of a key, or of all that begin with it, to a text; false: out of memory. */
+/* Adds the request for events of a key, or of all that begin with it, to a text; false: out of memory. */
 bool etcd_body_watch(char **text, const char *key, bool is_prefix);
 
-/* A key and its value out of an answer; the value ends with a NUL that does not count. */
+/* A key and its value from an answer; the value ends with a NUL that does not count. */
 struct etcd_kv {
     bool is_found;
     uint64_t revision;
@@ -143,31 +146,34 @@ struct etcd_kv {
     size_t size;
 };
 
-/* ERR_STORE_UNSUPPORTED if it is not what etcd answers, ERR_NO_MEMORY. The caller frees it, also then. */
+/*
+ * ERR_STORE_UNSUPPORTED if it is not an answer of etcd, ERR_NO_MEMORY. The
+ * caller frees it, also after a failure.
+ */
 GAVEL_CHECKED enum gavel_status etcd_kv_read(const json_t *json, struct etcd_kv *ret_kv);
 void etcd_kv_done(struct etcd_kv *kv);
 
-/* Of a transaction: whether it was carried out, and the n-th of the keys that were read. */
+/* Of a transaction: whether it was carried out, and the n-th key that was read. */
 bool etcd_has_put(const json_t *answer);
-uint64_t etcd_revision(const json_t *answer); /* of the store, 0 if it is not told */
+uint64_t etcd_revision(const json_t *answer); /* of the store; 0 if absent */
 GAVEL_CHECKED enum gavel_status etcd_answer_kv(const json_t *answer, size_t n, struct etcd_kv *ret_kv);
 
-/* A number that may stand there as a string; 0 if it is none. */
+/* A number, possibly written as a string; 0 if it is not a number. */
 uint64_t etcd_number(const json_t *json, const char *name);
 
-/* A wish: {"format", "epoch", "force", "successor", "write"}. One that makes no sense is none. */
+/* A wish: {"format", "epoch", "force", "successor", "write"}. An invalid one counts as none. */
 char *etcd_wish_write(const struct record *record, struct nonce write);
 void etcd_wish_read(const struct etcd_kv *kv, struct record *record, struct nonce *ret_write);
 
-/* ---- call.c: a question to the cluster ---- */
+/* ---- call.c: a request to the cluster ---- */
 
 struct etcd_call {
     /* asked; see etcd_ask() */
     const char *path; /* "/v3/kv/txn" */
     char *body;       /* owned */
-    bool is_write;    /* it must not be sent twice, and if nobody knows what became of it the call says so */
+    bool is_write;    /* it must not be sent twice; if its outcome is unknown, the call says so */
     gavel_ns give_up_at;
-    /* Told of the answer, which is freed afterwards. True: something else was asked, go on. */
+    /* Takes the answer, which is freed afterwards. True: it has asked something else, go on. */
     bool (*on_answer)(struct etcd_call *call);
     void *user;
 
@@ -185,17 +191,17 @@ struct etcd_call {
     gavel_ns sent_at; /* of this try */
     gavel_ns until;   /* likewise */
     unsigned tries;
-    unsigned refusals; /* endpoints that certainly did not carry it out */
+    unsigned refusals; /* endpoints that certainly have not carried it out */
     bool has_logged_in;
-    bool is_logging_in; /* meanwhile the call asks for a token */
-    char *login;        /* owned: the body of that */
+    bool is_logging_in; /* the call is asking for a token */
+    char *login;        /* owned: the body for that */
 };
 
-/* Asks something, or something else from on_answer(). The body is handed over; NULL: out of memory. */
+/* Asks something, or something else from on_answer(). Takes over the body; NULL: out of memory. */
 void etcd_ask(struct etcd_call *call, const char *path, char *body, bool is_write);
-/* Carries them out, side by side, until none asks anything more. */
+/* Carries them out in parallel, until none asks anything more. */
 void etcd_calls_run(struct etcd_store *etcd, struct http *http, struct etcd_call *calls, size_t count);
-/* The headers of a call, with the token if there is one and it is wanted; NULL when out of memory. */
+/* The headers of a call, with the token if there is one and it is wanted. NULL when out of memory. */
 struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token);
 GAVEL_CHECKED enum gavel_status etcd_http_new(const struct etcd_store *etcd, struct http **ret_http);
 
@@ -204,7 +210,7 @@ GAVEL_CHECKED enum gavel_status etcd_http_new(const struct etcd_store *etcd, str
 GAVEL_CHECKED enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
                                                struct gavel_error *error);
 void etcd_user_done(struct etcd_store *etcd);
-/* The question for a token; there must be a user. NULL when out of memory. */
+/* The request for a token; there must be a user. NULL when out of memory. */
 char *etcd_user_login(struct etcd_store *etcd);
 
 /* ---- probe.c: whether we may write ---- */
@@ -227,11 +233,11 @@ struct etcd_job {
     struct mandate_row row;
     struct nonce row_write;
     uint64_t epoch_offset;
-    /* A write of which nobody knows what became. */
+    /* A write whose outcome is unknown. */
     enum gavel_status doubt;
     char doubt_message[256];
     char after[ETCD_KEY_SIZE]; /* the last key of the page before */
-    char stale[ETCD_KEY_SIZE]; /* a registration that is cleared away */
+    char stale[ETCD_KEY_SIZE]; /* a registration to be removed */
     int64_t since_wall_ms;
     uint64_t lease;
 };
@@ -239,12 +245,12 @@ struct etcd_job {
 void etcd_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
               size_t count);
 struct nonce etcd_new_nonce(struct etcd_store *etcd);
-/* The reply says why the call failed; false, for a `next` to end with. */
+/* Puts into the reply why the call failed. Returns false, as the result of a `next`. */
 bool etcd_job_fail(struct etcd_job *job);
 /* The write may have been applied: the reply will say this, unless reading back shows that it was. */
 void etcd_job_doubt(struct etcd_job *job);
 bool etcd_job_fail_doubt(struct etcd_job *job);
-/* Hands over the keys of a page; false if the reply has failed. *ret_is_last: there is no other. */
+/* Passes the keys of a page to `take`; false if the reply has failed. *ret_is_last: no page follows. */
 bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job, const struct etcd_kv *kv),
                         bool *ret_is_last);
 
@@ -255,11 +261,11 @@ void etcd_begin_groups(struct etcd_job *job);
 void etcd_begin_heartbeat(struct etcd_job *job);
 void etcd_begin_leave(struct etcd_job *job);
 void etcd_begin_candidates(struct etcd_job *job);
-/* Whether the lease has to be kept alive now; the question for that. */
+/* Whether the lease has to be kept alive now; and the request for that. */
 bool etcd_lease_is_due(const struct etcd_store *etcd);
 void etcd_begin_keep_alive(struct etcd_store *etcd, struct etcd_call *call, gavel_ns give_up_at);
 
-/* The record of a group out of a key; ERR_STORE_TOO_NEW, ERR_STORE_DAMAGED. */
+/* The record of a group from a key; ERR_STORE_TOO_NEW, ERR_STORE_DAMAGED. */
 GAVEL_CHECKED enum gavel_status etcd_row_read(const struct etcd_kv *kv, struct mandate_row *ret_row,
                                               struct nonce *ret_write, uint64_t *ret_offset);
 
@@ -274,9 +280,9 @@ void etcd_known_clear(struct etcd_known_tree *tree);
 /* ---- watch.c and stream.c ---- */
 
 extern const struct push_hooks etcd_push_hooks;
-/* We wrote this ourselves and know it. */
+/* We wrote this ourselves, so it is no news. */
 void etcd_watch_own(struct etcd_store *etcd, const char *group, const struct record *record);
-/* Ends the thread, if there is one. Without the lock. */
+/* Ends the thread, if there is one. The lock must not be held. */
 void etcd_stream_stop(struct etcd_store *etcd);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Mandates and registrations kept in memory: all that the drivers `memory`
- * and `static` store. Not locked; whoever owns a rows does that.
+ * Mandates and registrations kept in memory: all that the drivers `memory` and
+ * `static` store. Not locked; that is up to the owner.
  */
 #ifndef STORE_LOCAL_ROWS_H
 #define STORE_LOCAL_ROWS_H
@@ -34,7 +34,7 @@ struct rows_group *rows_get(struct rows *rows, const char *name);
 /* The registration of that id, or NULL. */
 struct registration_row *rows_find_registration(const struct rows_group *group, const char *id);
 
-/* Puts a group with that mandate into a list, unless there is none yet; false: the list is full. */
+/* Puts a group with that mandate into a list, unless there is no mandate yet; false: the list is full. */
 bool rows_list_group(const struct rows_group *group, const struct mandate_row *mandate,
                      const struct rules_now *now, struct store_reply *reply);
 

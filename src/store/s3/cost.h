@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a group costs on an object store, which bills by the request: how many
- * of each kind its candidates send in an hour while nothing happens, and what
- * that comes to. Pure arithmetic; the driver s3 behaves like this, and
- * tests/store/s3/answers.c counts that it does.
+ * The cost of a group on an object store, which bills per request: how many
+ * requests of each kind its idle candidates send per hour, and what they cost.
+ * Pure arithmetic; tests/store/s3/answers.c counts requests to check that the
+ * driver s3 behaves like this.
  *
  *              every heartbeat              every look    every candidate time-out
  *     leader   PUT state, PUT worker        –             LIST workers
  *     standby  PUT worker, LIST workers     GET state     –
  *
- * and after every so many lists (S3_LISTS_PER_READ) a GET of each other candidate.
+ * and after every S3_LISTS_PER_READ lists a GET of each other candidate.
  *
  * Subscribers do not appear: all those of a program share one candidate, so a
  * program with twenty of them costs one election. To see what twenty elections
@@ -25,14 +25,14 @@
 
 #define S3_LISTS_PER_READ 20
 
-/* Requests, in the classes that providers bill. Removing an object is free with most of them. */
+/* Requests, by the classes that providers bill. Deleting an object is free with most of them. */
 struct s3_requests {
     double puts;
     double gets;
     double lists;
 };
 
-/* US dollars for a thousand requests. */
+/* US dollars per thousand requests. */
 struct s3_prices {
     double put_usd;
     double get_usd;
@@ -40,14 +40,15 @@ struct s3_prices {
 };
 
 /*
- * The list prices of Amazon S3 Standard in us-east-1 (aws.amazon.com/s3/pricing, "Requests & data
- * retrievals"): PUT and LIST 0.005, GET 0.0004. Prices change and differ by provider and region; storage and
- * traffic come on top, and are next to nothing here. A server of one's own costs none of this.
+ * The list prices of Amazon S3 Standard in us-east-1
+ * (aws.amazon.com/s3/pricing, "Requests & data retrievals"): PUT and LIST
+ * 0.005, GET 0.0004. Prices change and differ by provider and region; storage
+ * and traffic are extra, but negligible here. A server of your own costs none
+ * of this.
  */
 extern const struct s3_prices s3_prices_default;
 
-/* In an hour, by one leader and so many standbys in each of so many elections. The settings are checked
- * ones. */
+/* For one leader and `standbys` in each of `elections`. The settings have been checked. */
 struct s3_requests s3_requests_per_hour(const struct gavel_settings *settings, size_t standbys,
                                         size_t elections);
 

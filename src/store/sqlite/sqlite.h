@@ -6,13 +6,13 @@
  *   sqlite.c         batches, transactions, waiting
  *   database_file.c  the file: its folder, its file system, whether it is still there
  *   open.c           the database: whether it is ours, its tables
- *   whole.c          whether the file is all of it; the last one out takes the log in
+ *   whole.c          whether the file is complete; the last one to close merges the log
  *   backup.c         a copy of it
  *   mandate.c        READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
  *   registry.c       HEARTBEAT, LEAVE, CANDIDATES
- *   lock.c           who holds the lock that others wait for
+ *   lock.c           which process holds the lock that others wait for
  *   error.c          what SQLite's errors mean to gavel
- *   filesystem.c     where the file must not lie
+ *   filesystem.c     file systems that the file must not be on
  */
 #ifndef STORE_SQLITE_SQLITE_H
 #define STORE_SQLITE_SQLITE_H
@@ -25,11 +25,11 @@
 
 #define SQLITE_SCHEMA_VERSION 1 /* of the tables; PRAGMA user_version */
 /*
- * Of a row: a gavel leaves the rows of formats that it does not know alone,
- * group by group, while it goes on with all others of the file. A group that
- * is done has a row of format 2, so that a gavel of before, which knows
- * nothing of that, refuses it (ERR_STORE_TOO_NEW) instead of claiming it. All
- * other rows stay as they were, and both can share the file.
+ * The format of a row. Gavel leaves rows of unknown formats alone, group by
+ * group, and works with all others of the file. A group that is done has a row
+ * of format 2, so that an older gavel, which does not know this state, refuses
+ * it (ERR_STORE_TOO_NEW) instead of claiming it. All other rows are unchanged,
+ * and both versions can share the file.
  */
 #define SQLITE_ROW_FORMAT 1
 #define SQLITE_ROW_FORMAT_DONE 2
@@ -116,9 +116,10 @@ GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, co
 GAVEL_CHECKED enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error);
 
 /*
- * whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs to the file is missing.
- * Then the switch to WAL, which may have to be tried again and again; a code of SQLite. And in the end, with
- * nothing open any more: closes the database, and leaves a whole file if nobody else has it open.
+ * whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs
+ * to the file is missing. Then the switch to WAL, which may have to be retried;
+ * returns a code of SQLite. At the end, with no statement open: closes the
+ * database, and leaves a complete file if no other process has it open.
  */
 GAVEL_CHECKED enum gavel_status sqlite_check_log(const struct sqlite_store *sqlite,
                                                  struct gavel_error *error);
@@ -130,19 +131,19 @@ GAVEL_CHECKED enum gavel_status sqlite_backup(struct store *store, const char *p
                                               struct gavel_error *error);
 
 /*
- * Whether the files behind the path are still the ones that are open, and the
- * only ones. If not, new processes use others than we do, and what we read
- * and write means nothing to them: ERR_STORE_DAMAGED if they are others or
- * gone, ERR_STORE_UNSUPPORTED if there is a second name; ERR_STORE_DENIED or
- * ERR_STORE_UNAVAILABLE if that cannot be told.
+ * Whether the files at the path are still the ones that are open, under a
+ * single name. If not, new processes use other files than we do, and what we
+ * read and write means nothing to them. ERR_STORE_DAMAGED if the files are
+ * different or gone, ERR_STORE_UNSUPPORTED if there is a second name;
+ * ERR_STORE_DENIED or ERR_STORE_UNAVAILABLE if that cannot be determined.
  */
 GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite,
                                                    struct gavel_error *error);
 
 /*
- * mandate.c and registry.c: one request inside a transaction.
- * Return SQLITE_OK when the reply is filled in, be it with a refusal; any
- * other code means that the transaction must be rolled back.
+ * mandate.c and registry.c: one request inside a transaction. Return SQLITE_OK
+ * when the reply is filled in, even with a refusal; any other code means that
+ * the transaction must be rolled back.
  */
 GAVEL_CHECKED int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *request,
                                      struct store_reply *reply);
@@ -152,10 +153,13 @@ GAVEL_CHECKED int sqlite_run_registry(struct sqlite_store *sqlite, const struct 
 /* The version of a group's record, 0 if there is none; untouched if it cannot be read. */
 GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *group, uint64_t *ret_version);
 
-/* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */
+/*
+ * Drops candidates that are proven dead from a listing. Looks at /proc, so it
+ * is done after the transaction.
+ */
 void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply);
 
-/* lock.c: half a sentence for a message, about who holds the write lock and what to do about it. */
+/* lock.c: part of a message: which process holds the write lock and what to do about it. */
 #define SQLITE_HOLDER_TEXT_MAX 128
 void sqlite_tell_holder(const struct sqlite_store *sqlite, char *text, size_t size);
 
@@ -167,13 +171,13 @@ GAVEL_CHECKED enum gavel_status sqlite_error(const struct sqlite_store *sqlite, 
 void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct store_request *request,
                        struct store_reply *reply);
 
-/* A text column, "" for NULL, cut off if it does not fit. */
+/* A text column; "" for NULL; truncated if it does not fit. */
 void sqlite_text(sqlite3_stmt *statement, int column, char *to, size_t size);
 
 /* The four columns of a process identity that start at `column`. */
 void sqlite_process(sqlite3_stmt *statement, int column, struct process_id *ret_process);
 
-/* Runs a statement that gives no rows and makes it ready for the next time. */
+/* Runs a statement that returns no rows and resets it. */
 int sqlite_finish(sqlite3_stmt *statement);
 
 #endif
