@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the measurements of `gavel bench` share. Each section is one file
- * with one function: it starts a rig, lets its members write times into the
- * shared_log, and hands rows to the report. A measurement beside which a floor
- * makes sense (what the disk or the kernel alone would need) measures the
- * floor too, on the same machine in the same minute.
+ * What the measurements of `gavel bench` share. Each section is one file with
+ * one function: it starts a rig, lets its members write times into the
+ * shared_log, and passes rows to the report. Where a floor makes sense (what
+ * the disk or the kernel alone would need), the measurement includes it, on the
+ * same machine in the same minute.
  *
- * Figures never fail anything: a row says whether its aim was met, and the
+ * Figures never cause a failure: a row says whether its aim was met, and the
  * exit code only whether everything could be measured.
  */
 #ifndef BENCH_BENCH_H
@@ -22,11 +22,11 @@ struct bench {
     bool is_quick;
     size_t trials;       /* of hand-over and fail-over */
     const char *out;     /* folder for CSV and plots; NULL: none */
-    const char *servers; /* file of servers (bench_servers.h); NULL: none */
+    const char *servers; /* file of servers (stores/servers.h); NULL: none */
     struct report report;
 };
 
-/* How often a wait for something that does not tell of signals looks whether to end. */
+/* How often a wait that signals do not interrupt checks whether to end. */
 #define BENCH_LOOK_NS (50 * NS_PER_MS)
 
 typedef enum gavel_status (*bench_run)(struct bench *bench, struct rig *rig);
@@ -56,30 +56,30 @@ enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig);
 enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig);
 
 /*
- * Waits for the end of a member that does not listen, and kills it if a
- * signal asks to end: nothing of what it keeps is wanted then. ERR_STOPPED;
- * otherwise as rig_await().
+ * Waits for the end of a member that takes no orders, and kills it if a signal
+ * asks to end, since its results are not wanted then: ERR_STOPPED. Otherwise
+ * like rig_await().
  */
 GAVEL_CHECKED enum gavel_status bench_await(struct rig *rig, uint32_t member, gavel_ns until);
 
 /*
  * Runs one member to its end and sorts the MARK_RESULT marks it leaves into
- * `series` by their epoch, which counts the series from 0. A result of a
- * higher number is a mistake of ours. ERR_STOPPED if a signal asks to end.
+ * `series` by their epoch, which counts the series from 0. A result with a
+ * higher number is a programming error. ERR_STOPPED if a signal asks to end.
  */
 GAVEL_CHECKED enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel_ns limit,
                                               struct samples *series, size_t series_count);
 
-/* The member's word: one sample of a series. */
+/* For members: adds one sample to a series. */
 void bench_result(const struct post *post, uint64_t series, int64_t value);
 
 /* Lets a random part of `longest` pass, so that trials do not fall in step with heartbeats. */
 void bench_pause(const struct rig *rig, gavel_ns longest);
 
 /*
- * How long the disk takes for 4 KiB at this moment, as one sample. Whoever
- * claims durably pays that once, and it differs by tens of times with what
- * else the machine does, so latencies that contain it are shown beside it.
+ * How long the disk takes for 4 KiB at this moment, as one sample. Every
+ * durable claim pays that once, and it varies by a factor of tens with the load
+ * of the machine, so latencies that contain it are shown beside it.
  */
 void bench_sync(const struct rig *rig, struct samples *samples);
 

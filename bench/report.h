@@ -18,20 +18,20 @@ struct report {
     const struct cli *cli;
     const char *out; /* folder; NULL: no files */
     json_t *sections;
-    json_t *rows;  /* of the present section; borrowed from it */
+    json_t *rows;  /* of the current section; borrowed from it */
     json_t *notes; /* likewise */
     const char *section;
     struct table table;
     size_t missed; /* aims, in all sections */
 };
 
-/* Safe to end without a beginning. */
+/* report_done() is safe without report_init(). */
 GAVEL_CHECKED enum gavel_status report_init(struct report *report, const struct cli *cli, const char *out);
 void report_done(struct report *report);
 
 void report_section(struct report *report, const char *name, const char *title);
 
-/* What a row is held to; 0 is no aim. For a rate, at least p50; for anything else, at most. */
+/* The aim of a row; 0: none. For a rate, at least p50; for anything else, at most. */
 struct aim {
     double p50;
     double p99;

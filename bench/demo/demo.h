@@ -25,7 +25,7 @@ struct demo {
     struct runs runs;
     gavel_ns began;
     gavel_ns ended;
-    struct mark leader; /* the beginning of its command; epoch 0: nobody has led yet */
+    struct mark leader; /* the start of its command; epoch 0: none has led yet */
     struct demo_step steps[DEMO_STEPS];
     size_t step_count;
     struct timeline timeline;
@@ -40,7 +40,7 @@ extern const enum style demo_styles[DEMO_MEMBERS];
 /* Takes the steps until one fails. */
 void demo_run_steps(struct demo *demo);
 
-/* Judges what is on record so far, into demo->timeline. */
+/* Judges what was recorded so far, into demo->timeline. */
 GAVEL_CHECKED enum gavel_status demo_judge(struct demo *demo);
 
 /* One line of the story as it happens. */

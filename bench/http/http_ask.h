@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One question at a time to an HTTP server on loopback, over a connection
- * that stays open. Asking and hearing are apart, so that a measurement can
- * leave its question with a server that is frozen.
+ * One request at a time to an HTTP server on loopback, over a connection that
+ * stays open. Asking and reading the answer are separate, so that a measurement
+ * can leave its request with a server that is frozen.
  */
 #ifndef BENCH_HTTP_HTTP_ASK_H
 #define BENCH_HTTP_HTTP_ASK_H
@@ -30,15 +30,15 @@ struct http_answer {
 void http_line_init(struct http_line *line, uint16_t port);
 void http_line_close(struct http_line *line);
 
-/* Connects if need be, and sends. A body of NULL is none. ERR_IO. */
+/* Connects if necessary, and sends. `body` NULL: none. ERR_IO. */
 GAVEL_CHECKED enum gavel_status http_line_ask(struct http_line *line, const char *method, const char *path,
                                               const char *body);
 
-/* The whole answer. ERR_TIMEOUT, ERR_IO; the connection is closed after either. */
+/* Reads the whole answer. ERR_TIMEOUT, ERR_IO; the connection is closed after either. */
 GAVEL_CHECKED enum gavel_status http_line_hear(struct http_line *line, gavel_ns until,
                                                struct http_answer *ret_answer);
 
-/* Both; once more with a new connection if the server had closed the old one meanwhile. */
+/* Both; tries again with a new connection if the server had closed the old one. */
 GAVEL_CHECKED enum gavel_status http_line_get(struct http_line *line, const char *path, gavel_ns until,
                                               struct http_answer *ret_answer);
 

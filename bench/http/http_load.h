@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Load: one request again and again on connections that stay open, one at a
- * time on each, and how long each answer took. Against a bare TCP echo as
- * well as against HTTP and the client protocol, so that they can be compared.
+ * Load: repeats one request on connections that stay open, one at a time on
+ * each, and measures how long each answer takes. Works against a bare TCP echo
+ * as well as against HTTP and the client protocol, so that they can be
+ * compared.
  *
- * There are two ways to ask. In a closed loop a connection asks again as soon
- * as it is answered: how many answers there are at most. At a fixed rate the
- * instants of asking are set beforehand, and an answer's time counts from
- * there, not from when a connection was free: a server that stalls makes
- * every request wait that was due meanwhile, and all of them tell.
+ * There are two ways to ask. In a closed loop, a connection asks again as soon
+ * as it is answered; this shows the maximum number of answers. At a fixed rate,
+ * the instants of asking are set beforehand, and an answer's time counts from
+ * there, not from when a connection was free: a server that stalls delays every
+ * request that was due meanwhile, and all of them show it.
  */
 #ifndef BENCH_HTTP_HTTP_LOAD_H
 #define BENCH_HTTP_HTTP_LOAD_H
@@ -31,7 +32,7 @@
 enum load_kind {
     LOAD_HTTP,   /* a head with Content-Length, and a body; good if its status is 200 */
     LOAD_ECHO,   /* the request */
-    LOAD_FRAMES, /* a length of 4 bytes, and so many more: the client protocol (wire/client.h) */
+    LOAD_FRAMES, /* a length of 4 bytes, then that many bytes: the client protocol (wire/client.h) */
 };
 
 struct load_plan {
@@ -40,21 +41,21 @@ struct load_plan {
     enum load_kind kind;
     char request[LOAD_REQUEST_MAX];
     size_t request_bytes;            /* 0: a string */
-    char greeting[LOAD_REQUEST_MAX]; /* FRAMES: said first on each connection, and answered by one frame */
+    char greeting[LOAD_REQUEST_MAX]; /* FRAMES: sent first on each connection, and answered by one frame */
     size_t greeting_bytes;
-    /* NULL, or whether the first answer on a connection, whole, is a good one. */
+    /* NULL, or whether the first whole answer on a connection is a good one. */
     bool (*judge)(const char *answer, size_t size);
     uint64_t rate; /* per second; 0: a closed loop */
     gavel_ns duration;
 };
 
-/* Lives in memory that is shared with children, since the load is made by one. */
+/* In memory shared with children, since a child makes the load. */
 struct load_result {
     gavel_ns elapsed;
     uint64_t answers;
     uint64_t failures;   /* answers that are not 200, connections that ended */
-    uint64_t unanswered; /* at a fixed rate: due, and without an answer a while after the end */
-    size_t count;        /* of latencies; answers beyond the room there is are counted only */
+    uint64_t unanswered; /* at a fixed rate: due, but still without an answer a while after the end */
+    size_t count;        /* of latencies; answers beyond LOAD_SAMPLES_MAX are only counted */
     gavel_ns latencies[LOAD_SAMPLES_MAX];
 };
 
@@ -66,16 +67,16 @@ void load_result_free(struct load_result *result);
 void load_plan_get(struct load_plan *plan, const char *path);
 
 /*
- * Asks until the time is over; one thread. Failures are counted; what is no
- * whole answer ends its connection. ERR_IO if it could not even connect, or if
- * no connection is left.
+ * Asks until the time is over; one thread. Failures are counted; an incomplete
+ * answer ends its connection. ERR_IO if it could not even connect, or if no
+ * connection is left.
  */
 GAVEL_CHECKED enum gavel_status load_run(const struct load_plan *plan, struct load_result *result);
 
 /* Listens on a free port of 127.0.0.1; returns the descriptor, or -1. */
 int load_echo_listen(uint16_t *ret_port);
 
-/* Sends back what comes, on any number of connections, until `control` is readable; one thread. */
+/* Echoes what it receives, on any number of connections, until `control` is readable; one thread. */
 GAVEL_CHECKED enum gavel_status load_echo_run(int listener, int control);
 
 #endif

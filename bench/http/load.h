@@ -2,11 +2,11 @@
 
 /*
  * What measurements of look-ups share: a process that makes the load, another
- * that serves a bare TCP echo, and what came of them.
+ * that serves a bare TCP echo, and their results.
  *
- * The load is made on one CPU and with less claim to it than others have
- * (nice(2)), as a client on another machine would have none; the echo serves
- * without that, as a node does.
+ * The load runs on one CPU and at lower priority (nice(2)), since a client on
+ * another machine would use no CPU here; the echo runs at normal priority, like
+ * a node.
  */
 #ifndef BENCH_HTTP_LOAD_H
 #define BENCH_HTTP_LOAD_H
@@ -31,11 +31,11 @@ struct load_rig {
     uint16_t echo_port;
 };
 
-/* Starts the echo. ERR_NO_MEMORY, ERR_IO; to be closed all the same. */
+/* Starts the echo. ERR_NO_MEMORY, ERR_IO; close it also after a failure. */
 GAVEL_CHECKED enum gavel_status load_rig_open(struct load_rig *rig, struct cluster *cluster);
 void load_rig_close(struct load_rig *rig);
 
-/* Makes the planned load and adds what came of it. */
+/* Makes the planned load and adds its results. */
 GAVEL_CHECKED enum gavel_status load_rig_run(struct load_rig *rig, struct load_tally *tally);
 
 double load_per_second(const struct load_tally *tally);

@@ -2,7 +2,7 @@
 
 /*
  * A member of a rig that takes part in the election with libgavel, as any
- * program would, and writes down what happens to it.
+ * program would, and records what happens to it.
  */
 #ifndef BENCH_PROPS_PARTICIPANT_H
 #define BENCH_PROPS_PARTICIPANT_H

@@ -2,16 +2,16 @@
 
 /*
  * A rig: the processes of a demonstration or a measurement. They are forked
- * from this one, which therefore must have no threads (it never opens
- * libgavel itself), they share a log, and they work in one temporary
- * folder that goes away with the rig.
+ * from this one, which therefore must have no threads (it never opens libgavel
+ * itself). They share a log and work in one temporary folder that is removed
+ * with the rig.
  *
- * A member is told what to do by single letters through a pipe. The end of
- * the pipe means "leave in order", so a rig never outlives its driver; one
+ * A member gets its orders as single letters through a pipe. The end of the
+ * pipe means "leave in order", so a rig never outlives its driver; a member
  * that is frozen then is killed by the kernel (PR_SET_PDEATHSIG).
  *
- * A member may also be another program. It does not listen: SIGTERM tells it
- * to leave in order. What it says goes to a file in the folder.
+ * A member may also be another program. It takes no letters: SIGTERM tells it
+ * to leave in order. Its output goes to a file in the folder.
  */
 #ifndef BENCH_PROPS_RIG_H
 #define BENCH_PROPS_RIG_H
@@ -26,7 +26,7 @@
 
 struct rig;
 
-/* What a member knows of itself. */
+/* What a member knows about itself. */
 struct post {
     const struct rig *rig;
     struct shared_log *shared_log;
@@ -55,35 +55,36 @@ struct rig {
 
 /*
  * Makes the folder and the shared log. From now on SIGINT and SIGTERM only end
- * the waits, so that the rig can be sent home. On failure nothing is left.
+ * the waits, so that the rig can be closed in order. A failure leaves nothing
+ * behind.
  */
 GAVEL_CHECKED enum gavel_status rig_open(struct rig *rig, struct gavel_error *error);
 
-/* Lets everybody leave in order, kills who does not within a few seconds, and removes the folder. */
+/* Lets all members leave in order, kills those that do not within a few seconds, and removes the folder. */
 void rig_close(struct rig *rig);
 
 /* True after SIGINT or SIGTERM. */
 bool rig_is_interrupted(void);
 
-/* Starts a member. The name is its candidate id, cut if it is too long. */
+/* Starts a member. The name is its candidate id, truncated if it is too long. */
 GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, const char *name, post_run run,
                                           void *user, struct gavel_error *error);
 
 /*
- * Starts a program as a member. Its environment has nothing of ours: none of
- * GAVEL_*, nor a service manager to be told. What it prints goes to
- * rig_log(); should it not be executable, that file says so.
+ * Starts a program as a member. Its environment has nothing of ours: neither
+ * GAVEL_* nor a service manager to notify. Its output goes to rig_log(); if it
+ * cannot be executed, that file says so.
  */
 GAVEL_CHECKED enum gavel_status rig_start_program(struct rig *rig, uint32_t member, const char *name,
                                                   char *const *argv, struct gavel_error *error);
 
 /*
- * For a child that is about to become another program: settings of the user
- * are for what the user runs, and so is who manages this service.
+ * For a child that is about to execute another program: the user's settings and
+ * service manager are for what the user runs.
  */
 void rig_clear_environment(void);
 
-/* Where a program's output goes; written anew with each start. */
+/* Where a program's output goes; overwritten with each start. */
 void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_FOLDER_MAX + 32]);
 
 /* Letters that members know. */
@@ -94,7 +95,7 @@ void rig_tell(struct rig *rig, uint32_t member, char letter);
 
 /*
  * Kills it and waits for its death. *ret_sent_at is right before the signal,
- * *ret_dead_at right after the kernel has told of the death.
+ * *ret_dead_at right after the kernel has reported the death.
  */
 enum gavel_status rig_kill(struct rig *rig, uint32_t member, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at);
 
@@ -102,7 +103,7 @@ enum gavel_status rig_kill(struct rig *rig, uint32_t member, gavel_ns *ret_sent_
 GAVEL_CHECKED enum gavel_status rig_freeze(struct rig *rig, uint32_t member, gavel_ns *ret_frozen_at);
 enum gavel_status rig_thaw(struct rig *rig, uint32_t member);
 
-/* Lets it leave in order. ERR_TIMEOUT if it is not gone by then; ERR_IO if it ended with an error. */
+/* Lets it leave in order. ERR_TIMEOUT if it is not gone by `until`; ERR_IO if it ended with an error. */
 GAVEL_CHECKED enum gavel_status rig_dismiss(struct rig *rig, uint32_t member, gavel_ns until);
 
 /* Waits for the member's own end without asking for it. ERR_IO: it ended with an error. */
@@ -120,19 +121,19 @@ struct mark_query {
 };
 
 /*
- * Waits for a mark. ERR_TIMEOUT if there is none by then, ERR_STOPPED if a
- * signal asks to end, ERR_IO if any member has said that it failed.
+ * Waits for a mark. ERR_TIMEOUT if there is none by `until`, ERR_STOPPED if a
+ * signal asks to end, ERR_IO if any member has reported a failure.
  */
 GAVEL_CHECKED enum gavel_status rig_expect(const struct rig *rig, const struct mark_query *query,
                                            gavel_ns until, struct mark *ret_mark);
 
-/* Dead or a zombie. A pid that is another process by now counts as alive, which errs on the strict side. */
+/* Dead or a zombie. A pid that was reused counts as alive, which errs on the strict side. */
 bool rig_is_dead(pid_t pid);
 
-/* How many marks there are now; a mark_query's `from` for all that is to come. */
+/* How many marks there are now; use it as `from` of a mark_query for later ones. */
 size_t rig_mark_count(const struct rig *rig);
 
-/* For members: waits for a letter until then. 0: none came; RIG_QUIT also if the driver is gone. */
+/* For members: waits for a letter until `until`. 0: none came; RIG_QUIT also if the driver is gone. */
 char post_listen(const struct post *post, gavel_ns until);
 
 /* For members: writes a mark of their own at `at`. */

@@ -2,7 +2,7 @@
 
 /*
  * `gavel run` as members of a rig, each with a command that beats (beat.h):
- * starting them, finding out that they stand by, and killing their parts.
+ * starts them, waits until they stand by, and kills their parts.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat    leads
  *           ├─ gavel run (elector) ── guard            stands by
@@ -23,14 +23,14 @@ struct runs {
     char beat[PATH_MAX]; /* the one that beats */
 };
 
-/* Borrows the rig. ERR_IO if this program cannot tell where it is. */
+/* Borrows the rig. ERR_IO if this program cannot find its own path. */
 GAVEL_CHECKED enum gavel_status runs_init(struct runs *runs, struct rig *rig, struct gavel_error *error);
 
-/* Beats so often; 0: once. */
+/* Starts one that beats every `every`; 0: once. */
 GAVEL_CHECKED enum gavel_status runs_start(const struct runs *runs, uint32_t member, const char *name,
                                            gavel_ns every, struct gavel_error *error);
 
-/* Puts together the command that beats as this member; `text` holds its words. */
+/* Makes the command that beats as this member; `text` holds its words. */
 #define RUNS_BEAT_WORDS 4
 struct beat_words {
     char shared_log[16];
@@ -40,7 +40,10 @@ struct beat_words {
 void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, struct beat_words *text,
                      char *ret_argv[RUNS_BEAT_WORDS]);
 
-/* Waits until the member has said that another leads with that epoch or a later one. As rig_expect(). */
+/*
+ * Waits until the member has reported that another leads with that epoch or a
+ * later one. Like rig_expect().
+ */
 GAVEL_CHECKED enum gavel_status runs_await_standby(const struct runs *runs, uint32_t member, uint64_t epoch,
                                                    gavel_ns until);
 
@@ -50,20 +53,20 @@ enum run_part { PART_ELECTOR, PART_GUARD, PART_COMMAND };
 const char *run_part_name(enum run_part part);
 
 /*
- * Sends SIGKILL to a part of the one that leads; *ret_sent_at is right before
- * that. ERR_STATE if it has ended already.
+ * Sends SIGKILL to a part of the leader; *ret_sent_at is right before that.
+ * ERR_STATE if it has already ended.
  */
 GAVEL_CHECKED enum gavel_status runs_kill(const struct runs *runs, const struct mark *leader,
                                           enum run_part part, gavel_ns *ret_sent_at);
 
-/* Waits for the end of a member of which a part was killed, however it ends. */
+/* Waits for the end of a member after a part of it was killed, however it ends. */
 GAVEL_CHECKED enum gavel_status runs_bury(const struct runs *runs, uint32_t member, gavel_ns until);
 
-/* Starts `gavel handover` as a member; *ret_sent_at is right before that. Bury it. */
+/* Starts `gavel handover` as a member; *ret_sent_at is right before that. Call runs_bury() afterwards. */
 GAVEL_CHECKED enum gavel_status runs_handover(const struct runs *runs, uint32_t member,
                                               gavel_ns *ret_sent_at);
 
-/* Prints the end of what the members below `count` have said, for who looks into a failure. */
+/* Prints the end of the output of the members below `count`, for the analysis of a failure. */
 void runs_print_logs(const struct runs *runs, uint32_t count, FILE *file);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who led when, worked out from what the candidates wrote down themselves,
- * and whether two ever led at once. Pure arithmetic on records: it knows
- * nothing of the driver that caused them, so it cannot believe the driver.
+ * Who led when, derived from what the candidates recorded themselves, and
+ * whether two ever led at once. Pure arithmetic on records: it knows nothing
+ * about the driver that caused them, so it cannot trust the driver.
  *
- * Whoever does the work writes two kinds of records:
+ * The process that does the work writes two kinds of records:
  *
  *   marks   elected, stopped, dead, …: the edges of a mandate
- *   beats   one act of its work, in the order in which the fenced log took them
+ *   beats   one act of its work, in the order in which the fenced log accepted them
  *
  *      elected                                    stopped
  *         ├── beat ─ beat ─ beat ─ … ─ beat ─────────┤        an orderly end
  *         ├── beat ─ beat ─ … ─ beat ─ ┤ dead                 killed: ends when the death is proven
  *
- * The proof of a death is written by the next one, before it begins: it looks
- * whether the process of its predecessor is still there. If it is, there is
- * no such record, the mandate has no end, and the verdict follows from that.
+ * The successor records the proof of a death before it begins: it checks
+ * whether the process of its predecessor still exists. If it does, there is no
+ * such record, the mandate has no end, and the verdict follows from that.
  */
 #ifndef BENCH_PROPS_TIMELINE_H
 #define BENCH_PROPS_TIMELINE_H
@@ -34,7 +34,7 @@ enum mark_kind {
     MARK_ELECTED, /* on_elected was entered, or the command begins; `value` is its process */
     MARK_GUARD,   /* the command's parent is the process `value`; before its ELECTED */
     MARK_STOPPED, /* the work has stopped; on_demoted is about to return, or the command to end */
-    MARK_DEAD,    /* the member's process is proven dead; written by whoever saw it */
+    MARK_DEAD,    /* the member's process is proven dead; written by the process that saw it */
     MARK_OVERLAP, /* the member's process still runs, though another one begins */
     MARK_FROZEN,  /* SIGSTOP of the member's elector, and SIGCONT; written by the driver */
     MARK_RESUMED,
@@ -59,14 +59,14 @@ struct beat {
 
 enum mandate_end {
     MANDATE_OPEN,    /* no end was recorded */
-    MANDATE_STOPPED, /* by its own word */
+    MANDATE_STOPPED, /* as it said itself */
     MANDATE_DIED,    /* the process was proven dead */
 };
 
 struct mandate {
     uint32_t member;
     uint64_t epoch;
-    bool is_elected;     /* false: somebody acted without a mandate */
+    bool is_elected;     /* false: the member acted without a mandate */
     gavel_ns begin;      /* elected, or the first beat of one that was not */
     gavel_ns end;        /* nothing was done after this; NEVER while open */
     gavel_ns first_beat; /* 0: none */
@@ -80,8 +80,8 @@ enum violation_kind {
     VIOLATION_EPOCH,      /* b began after a and its epoch is not higher */
     VIOLATION_NO_MANDATE, /* a acted without having been elected */
     VIOLATION_LATE_ACT,   /* a acted at `from`, after its own end `to` */
-    VIOLATION_ORDER,      /* the log took a beat of a after one of the newer b */
-    VIOLATION_ALIVE,      /* the process of a was still there at `from`, when another began */
+    VIOLATION_ORDER,      /* the log accepted a beat of a after one of the newer b */
+    VIOLATION_ALIVE,      /* the process of a still existed at `from`, when another began */
 };
 
 struct violation {
@@ -104,8 +104,8 @@ struct timeline {
 };
 
 /*
- * Puts the records together and judges them. ERR_INVALID if there are more
- * mandates than the timeline can hold; nothing is judged then.
+ * Combines the records and judges them. ERR_INVALID if there are more mandates
+ * than the timeline can hold; nothing is judged then.
  */
 GAVEL_CHECKED enum gavel_status timeline_build(const struct mark *marks, size_t mark_count,
                                                const struct beat *beats, size_t beat_count,

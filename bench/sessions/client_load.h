@@ -3,19 +3,19 @@
 /*
  * A member of a rig that plays many clients of a cluster: one process, one
  * thread, and a connection with a session of its own for each of them, by the
- * client protocol. It campaigns in groups when it is told to, and writes down
- * when it holds them.
+ * client protocol. It campaigns in groups when told to, and records when it
+ * holds them.
  *
  *     JOINED            all sessions are open
  *     c: campaigns  ─►  HOLDS     every group of its own is led by one of its sessions
- *     s: stands by  ─►  STANDS    every group of the other set has a candidate of it more
- *                       HALF, FOLLOWED   half of these, all of these are led by it
- *     l: leaves     ─►  LEFT      it has no candidate in these any more
+ *     s: stands by  ─►  STANDS    every group of the other set has one more candidate of it
+ *                       HALF, FOLLOWED   it leads half of these, all of these
+ *     l: leaves     ─►  LEFT      it has no candidate left in these
  *     w, e: writes, one after the other on each connection, until told to rest
- *     v: compares   ─►  VERIFIED  with what the cluster says of its groups
+ *     v: compares   ─►  VERIFIED  with what the cluster says about its groups
  *
- * A candidate is a client load of one that campaigns at once and tells of every
- * change of the leader, as elector.h does with libgavel.
+ * A candidate is a client load of one that campaigns at once and reports every
+ * change of the leader, as participant.h does with libgavel.
  */
 #ifndef BENCH_SESSIONS_CLIENT_LOAD_H
 #define BENCH_SESSIONS_CLIENT_LOAD_H
@@ -43,17 +43,17 @@ enum client_load_news {
     CLIENT_LOAD_HALF,
     CLIENT_LOAD_FOLLOWED,
     CLIENT_LOAD_LEFT,
-    CLIENT_LOAD_VERIFIED, /* `value`: so many of its groups are not led as they were */
+    CLIENT_LOAD_VERIFIED, /* `value`: how many of its groups are not led as before */
     CLIENT_LOAD_ANSWERED, /* `value`: a connection whose write after board->since was answered */
 };
 
 /* In memory that driver and client_load share. */
 struct client_load_board {
-    _Atomic gavel_ns since; /* the answer to the first write that was sent then or later is noted … */
+    _Atomic gavel_ns since; /* the answer to the first write sent at or after this is noted … */
     _Atomic gavel_ns answered_at[CLIENT_LOAD_CONNECTIONS_MAX]; /* … here, if it is 0 */
     _Atomic uint64_t writes;                                   /* that were answered */
     _Atomic gavel_ns slowest;                                  /* of them */
-    _Atomic uint64_t gaps;                                     /* in watches: changes that were not told */
+    _Atomic uint64_t gaps;                                     /* in watches: missed changes */
     _Atomic uint64_t lost; /* sessions, and mandates that others have now */
 };
 
@@ -71,7 +71,7 @@ struct client_load_plan {
     bool tells_process; /* so that nodes on this machine see its death */
     bool is_candidate;
     struct client_load_set own;
-    struct client_load_set others; /* that others lead at first */
+    struct client_load_set others; /* initially led by others */
     gavel_ns pace;                 /* between a write's answer and the next write */
     struct client_load_board *board;
 };

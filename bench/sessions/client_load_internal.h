@@ -18,7 +18,7 @@ struct client_load_groups {
     struct client_load_set set;
     size_t answered; /* campaigns */
     size_t held;
-    uint64_t *epochs; /* that they are held with; 0 not */
+    uint64_t *epochs; /* that they are held with; 0: not held */
 };
 
 /* A campaign of one connection for its part of a set. */
@@ -59,28 +59,28 @@ struct client_load {
     struct client_load_connection connections[CLIENT_LOAD_CONNECTIONS_MAX];
 };
 
-/* It gives up, for the driver to see. */
+/* Gives up, visibly to the driver. */
 void client_load_fail(struct client_load *client_load, enum gavel_status status, const char *what,
                       const char *message);
 
 void client_load_tell(const struct client_load *client_load, enum client_load_news news, int64_t value);
 
-/* Campaigns by a connection for its part of a set. */
+/* Campaigns on a connection for its part of a set. */
 void client_load_campaign(struct client_load_connection *connection, struct client_load_groups *groups);
 
-/* Leaves the groups of that set, as far as they are the connection's. */
+/* Leaves the connection's groups of that set. */
 void client_load_leave(struct client_load_connection *connection, struct client_load_groups *groups);
 
-/* The first group of the connection is given up; its candidate goes to the end of the queue. */
+/* Gives up the first group of the connection; its candidate goes to the end of the queue. */
 void client_load_resign(struct client_load_connection *connection);
 
-/* One write more: the connection's candidate in its first group says something else of itself. */
+/* One more write: changes something about the connection's candidate in its first group. */
 void client_load_write(struct client_load_connection *connection);
 
 /* A change of a group in which the connection's session takes part. */
 void client_load_heard(struct client_load_connection *connection, const Gavel__Change *change);
 
-/* Lists the groups of its own at the cluster, and compares. */
+/* Lists its own groups at the cluster, and compares. */
 void client_load_verify(struct client_load *client_load);
 
 #endif

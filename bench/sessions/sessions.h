@@ -10,15 +10,17 @@
 #include "bench/cluster/cluster.h"
 #include "bench/sessions/client_load.h"
 
-/* Of a session, where nothing else is said: the usual time to live. */
+/* The default time to live of a session. */
 #define SESSIONS_TTL_MS 2000
 
-/* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by unix socket or by TCP. */
+/* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by Unix socket or by TCP. */
 void sessions_target(const struct cluster *cluster, bool is_tcp,
                      char target[static CLIENT_LOAD_TARGET_BYTES]);
 
-/* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is
- * gone. */
+/*
+ * That node by its Unix socket, and the others by TCP: so it comes first, and
+ * they are used when it is gone.
+ */
 void sessions_target_near(const struct cluster *cluster, size_t node,
                           char target[static CLIENT_LOAD_TARGET_BYTES]);
 
@@ -26,12 +28,12 @@ void sessions_target_near(const struct cluster *cluster, size_t node,
 GAVEL_CHECKED enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
                                                struct client_load_plan *plan);
 
-/* Tells a client load something and waits for its news; the mark of it. */
+/* Sends an order to a client load and waits for its news; returns the mark of it. */
 GAVEL_CHECKED enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter,
                                               enum client_load_news news, gavel_ns limit,
                                               struct mark *ret_mark);
 
-/* Kills it; what it held is of no interest any more. */
+/* Kills it; what it held no longer matters. */
 void sessions_end(struct rig *rig, uint32_t member);
 
 #endif

@@ -2,16 +2,15 @@
 
 /*
  * Fail-overs that take long, many at a time. A trial of a lock that expires
- * after ten seconds or a minute mostly waits, so each contender runs in
- * several elections at once that know nothing of each other, with a
- * few processes each.
+ * after ten seconds or a minute mostly waits, so each contender runs in several
+ * independent elections at once, with a few processes each.
  *
  *   start ──▶ one says that it leads ── random pause ── signal ──▶ another says so
  *               ▲                                                    │ a trial
  *               └──────────── the victim is replaced ◀───────────────┘
  *
- * A contender is a command of the shell that takes part as ID in the election
- * KEY, both in its environment, and prints a line when it leads. Its time is
+ * A contender is a shell command that takes part as ID in the election KEY,
+ * both in its environment, and prints a line when it leads. The time counts
  * when that line arrives here.
  */
 #ifndef BENCH_STORES_PARALLEL_H
@@ -41,13 +40,13 @@ struct parallel_plan {
 
 /*
  * A post_run(); user is the plan. Leaves one MARK_RESULT for each trial, with
- * the contender's place as epoch and nanoseconds as value; one with the value
+ * the contender's place as epoch and nanoseconds as value; the value is
  * PARALLEL_FAILED if a trial took too long or a process ended by itself.
  */
 #define PARALLEL_FAILED (-1)
 int parallel_run(const struct post *post, void *user);
 
-/* Where what the contenders say on stderr goes, all in one file. */
+/* The file that the stderr of all contenders goes to. */
 void parallel_log(const struct rig *rig, char ret_path[RIG_FOLDER_MAX + 32]);
 
 #endif

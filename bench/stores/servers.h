@@ -8,11 +8,11 @@
  *     count mysql mariadb -BNe "SHOW GLOBAL STATUS LIKE 'Questions'"
  *     rival mysql lock table: lock-table "$KEY" "$ID"
  *
- * A count is a command of the shell that prints how many requests the server
- * has had so far: lines of a name and a number, the sum of all first. A rival
- * is a command that takes part in an election of its own, in the group KEY of
- * its environment as ID, and prints a line when it leads. Empty lines and
- * those that begin with # are for people.
+ * A count is a shell command that prints how many requests the server has had
+ * so far: lines of a name and a number, the sum of all first. A rival is a
+ * command that takes part in an election of its own, in the group KEY of its
+ * environment as ID, and prints a line when it leads. Empty lines and those
+ * that begin with # are ignored.
  */
 #ifndef BENCH_STORES_SERVERS_H
 #define BENCH_STORES_SERVERS_H
@@ -28,7 +28,7 @@
 struct server_store {
     char name[SERVER_NAME_MAX];
     char url[RIG_FOLDER_MAX + 32];  /* as in struct rig */
-    char count[SERVER_COMMAND_MAX]; /* "": nobody counts */
+    char count[SERVER_COMMAND_MAX]; /* "": not counted */
 };
 
 struct server_rival {

@@ -12,10 +12,10 @@
 #include "bench/props/runs.h"
 #include "bench/stores/servers.h"
 
-/* Those of servers, and SQLite beside them. */
+/* Those of the servers, plus SQLite. */
 #define FIELDS_MAX (SERVERS_MAX + 1)
 
-/* One store and those who compete on it. */
+/* One store and the processes that compete on it. */
 struct field {
     char name[SERVER_NAME_MAX];
     const struct server_store *server; /* NULL: SQLite in the rig's folder */
@@ -24,10 +24,13 @@ struct field {
     struct mark leader;
     struct samples latency;
     bool is_open;
-    enum gavel_status status; /* why it takes no further part; GAVEL_OK: it does */
+    enum gavel_status status; /* why it no longer takes part; GAVEL_OK: it does */
 };
 
-/* A rig on that store. What fails is the field's status, and noted; to be closed all the same. */
+/*
+ * Opens a rig on that store. A failure becomes the field's status and is noted;
+ * close it also after a failure.
+ */
 void field_open(struct field *field, struct bench *bench, const struct server_store *server);
 void field_close(struct field *field);
 
@@ -37,7 +40,7 @@ GAVEL_CHECKED enum gavel_status field_start(struct field *field, uint32_t member
 GAVEL_CHECKED enum gavel_status field_await_leader(struct field *field);
 GAVEL_CHECKED enum gavel_status field_await_standbys(struct field *field, uint32_t count);
 
-/* Says what went wrong on a field that goes no further, with the end of the logs. */
+/* Reports what went wrong on a field that cannot go on, with the end of the logs. */
 void field_fail(struct field *field, struct bench *bench, enum gavel_status status);
 
 /*
