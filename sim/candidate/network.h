@@ -21,7 +21,7 @@ struct message {
     unsigned slot; /* of the sender */
     uint32_t incarnation;
     uint64_t call;
-    gavel_ms wall_ms; /* of the sender as it sent */
+    gavel_ms wall_ms; /* of the sender when it sent */
     gavel_ns sent_at; /* the same, exactly */
     bool is_void;     /* lost on the way */
     struct store_request request;
@@ -29,7 +29,7 @@ struct message {
     struct registration listing[SLOTS_MAX]; /* what reply.registrations points to */
 };
 
-/* A process hands a call over. The request is copied. */
+/* A process makes a call. The request is copied. */
 void network_call(struct world *world, struct process *process, uint64_t call,
                   const struct store_request *request);
 
@@ -44,10 +44,10 @@ void network_ring(struct world *world, struct process *process, const char *addr
 /* A write of the work travels to the resource. */
 void network_write(struct world *world, struct process *process, uint64_t epoch);
 
-/* From now on nothing comes late: what is still under way for long is lost. */
+/* From now on nothing comes late: what would still take long is lost. */
 void network_settle(struct world *world);
 
-/* Takes all messages back, for the next run; and frees them. */
+/* Reclaims all messages, for the next run; and frees them. */
 void network_recall(struct world *world);
 void network_done(struct world *world);
 

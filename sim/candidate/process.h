@@ -2,7 +2,7 @@
 
 /*
  * A process of the simulated world: a real candidate, a clock, work that acts
- * on a resource while it believes to lead, and a watchdog that aborts it when
+ * on a resource while it believes it leads, and a watchdog that aborts it when
  * work has not stopped by the deadline. It can be frozen (nothing in it runs),
  * stalled (its event loop is late, its work and its watchdog are not), and
  * killed.
@@ -38,12 +38,12 @@ struct process {
     bool is_cut_one_way; /* only answers are lost */
     gavel_ns restart_at; /* real time; NEVER if it stays dead */
     bool is_stop_asked;  /* by a command */
-    bool has_finished;   /* its work is done for good, and its candidate was told */
+    bool has_finished;   /* its work is done for good, and its candidate knows */
 
     /* the timer of the candidate */
     gavel_ns tick_at; /* real time of the event under way; NEVER if none */
     uint64_t tick_number;
-    int spins; /* ticks in a row that led nowhere */
+    int spins; /* ticks in a row without progress */
 
     /* what it has published */
     uint64_t mandate_epoch; /* 0: none */
@@ -53,7 +53,7 @@ struct process {
     uint64_t work_number;
     bool watchdog_waits; /* its event is under way */
 
-    /* whose death it waits for */
+    /* the process whose death it waits for */
     bool is_watching;
     int32_t watched_pid;
     struct nonce watched;
@@ -73,14 +73,14 @@ void process_done(struct process *process);
 /* The process is gone at this instant; `why` is for the story. */
 void process_die(struct world *world, struct process *process, const char *why);
 
-/* Nothing of it runs until then. */
+/* Nothing in it runs until `until`. */
 void process_freeze(struct world *world, struct process *process, gavel_ns until);
 void process_resume(struct world *world, struct process *process);
 
-/* Feeds an event to its candidate and does what the candidate says. */
+/* Feeds an event to its candidate and carries out the actions. */
 void process_step(struct world *world, struct process *process, struct candidate_event *event);
 
-/* An event of the world for this process; puts it off while the process cannot take it. */
+/* An event of the world for this process; postpones it while the process cannot take it. */
 void process_take(struct world *world, const struct event *event);
 
 static inline bool process_is_cut(const struct process *process, gavel_ns now)
@@ -88,7 +88,7 @@ static inline bool process_is_cut(const struct process *process, gavel_ns now)
     return now >= process->cut_from && now < process->cut_until;
 }
 
-/* Its answers come late already, and soon will not come at all. */
+/* Its answers already come late, and soon will not come at all. */
 static inline bool process_fades(const struct process *process, gavel_ns now)
 {
     return now < process->cut_from && now < process->cut_until;

@@ -19,7 +19,7 @@
 
 #define CANDIDATES_MIN 2
 #define CANDIDATES_MAX 9
-#define TWINS_MAX 2 /* further processes with an id that another one uses */
+#define TWINS_MAX 2 /* further processes that use the id of another */
 #define SLOTS_MAX (CANDIDATES_MAX + TWINS_MAX)
 
 /* clang-format off */
@@ -58,9 +58,9 @@ struct profile {
     unsigned hosts;
     bool is_guarded; /* work is done by a guard, which releases when its process has died */
     struct gavel_settings settings[SLOTS_MAX];
-    struct gavel_settings worst; /* the longest of each time: what the bounds of the run follow from */
+    struct gavel_settings worst; /* the longest of each time, from which the bounds of the run follow */
     gavel_ns cold_start;    /* all start within this time, and nothing else happens; 0: an ordinary run */
-    bool has_former_leader; /* of which only the record is left */
+    bool has_former_leader; /* only its record is left */
     gavel_ns quiet_at;      /* faults stop here */
     gavel_ns end_at;        /* at the earliest */
     gavel_ns fault_every;   /* mean time between two faults of the whole world */

@@ -5,10 +5,10 @@
  * soon as one of the promises of gavel is broken.
  *
  * A process is *active* while it runs (is not frozen) and either its work has
- * not stopped or it would answer "I am the leader" if it were asked now. At
- * no real instant may two be active: that is S4. Since a process only becomes
+ * not stopped or it would answer "I am the leader" if it were asked now. At no
+ * real instant may two be active: that is S4. Since a process only becomes
  * active by publishing a mandate, by starting work, or by being resumed, it is
- * enough to look then.
+ * enough to check then.
  */
 #ifndef SIM_CANDIDATE_REFEREE_H
 #define SIM_CANDIDATE_REFEREE_H
@@ -64,7 +64,7 @@ struct referee {
     uint64_t rejected_writes;
     gavel_ns leader_seen_at; /* by the probe */
     gavel_ns gap_allowed;    /* in the quiet phase */
-    unsigned steady_slot;    /* who leads as the probe saw, and since when */
+    unsigned steady_slot;    /* the leader that the probe saw, and since when */
     uint32_t steady_incarnation;
     uint64_t steady_work;
     gavel_ns steady_from;
@@ -72,7 +72,7 @@ struct referee {
     bool is_done;         /* the store has closed the group, for: */
     unsigned done_slot;
     uint32_t done_incarnation;
-    gavel_ns done_from; /* and nothing goes wrong any more; 0: not yet */
+    gavel_ns done_from; /* from here on nothing goes wrong; 0: not yet */
 };
 
 struct world;
@@ -93,8 +93,10 @@ bool referee_is_active(const struct world *world, const struct process *process)
 /* The process may just have become active. */
 void referee_check_exclusive(struct world *world, const struct process *process);
 
-/* The store granted a claim; previous_slot is whom it replaces, SLOTS_MAX if nobody or if that was asked
- * for. */
+/*
+ * The store granted a claim; previous_slot is the leader it replaces, SLOTS_MAX
+ * if there was none or it was asked to go.
+ */
 void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
                      unsigned previous_slot);
 
@@ -102,8 +104,8 @@ void referee_granted(struct world *world, const struct message *message, uint64_
 void referee_check_delay(struct world *world, const struct message *message);
 
 /*
- * cold.c: turns some runs into cold starts, with what they begin from; the
- * first mandate of a run was granted.
+ * cold.c: turns some runs into cold starts, with their initial state; the first
+ * mandate of a run was granted.
  */
 void cold_draw(struct world *world);
 gavel_ns cold_start_at(struct world *world);
@@ -111,7 +113,7 @@ void cold_begin(struct world *world);
 void referee_first_granted(struct world *world, const struct process *process);
 
 /* The store renewed or released; the record may not be older than what was granted. */
-/* A leader stops in favour of its candidate.successor, or of whoever comes. */
+/* A leader stops in favour of its candidate.successor, or of any other. */
 void referee_handed_over(struct world *world, const struct process *process);
 void referee_renewed(struct world *world, const struct message *message, uint64_t epoch);
 

@@ -3,7 +3,7 @@
 /*
  * The simulated store: one record, the registrations of its candidates, and
  * perhaps a clock, with the semantics of base/request.h. It never forgets what
- * it has committed; whether anybody hears of it is the network's affair.
+ * it has committed; whether the answer arrives is up to the network.
  */
 #ifndef SIM_CANDIDATE_STORE_H
 #define SIM_CANDIDATE_STORE_H
@@ -34,8 +34,7 @@ void sim_store_begin(struct world *world);
 /* Carries out the request of the message and fills in its reply. */
 void sim_store_apply(struct world *world, struct message *message);
 
-/* What the guard of a process that died does: releases by the nonce of its newest claim, and rings
- * everybody. */
+/* What the guard of a dead process does: releases by the nonce of its newest claim, and rings all others. */
 void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct nonce nonce);
 
 /* The store's clock jumps. */

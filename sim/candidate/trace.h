@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the runs of candidates tell; see sim/common/story.h. */
+/* The story of a run of candidates; see sim/common/story.h. */
 #ifndef SIM_CANDIDATE_TRACE_H
 #define SIM_CANDIDATE_TRACE_H
 
@@ -12,7 +12,7 @@ struct process;
 void trace_line(struct world *world, const struct process *process, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* process may be NULL for something that concerns all. */
+/* `process` is NULL for something that concerns all. */
 #define TRACE(world, process, ...) STORY(world, trace_line, process, __VA_ARGS__)
 #define TRACE_DETAIL(world, process, ...) STORY_DETAIL(world, trace_line, process, __VA_ARGS__)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a leader leads for: work that runs between WORK_START and the end of
- * its stop callback, acts on a fenced resource while it believes to lead, and
- * is aborted together with its process if it has not stopped by the deadline.
+ * The work of a leader: it runs between WORK_START and the end of its stop
+ * callback, acts on a fenced resource while it believes it leads, and is
+ * aborted together with its process if it has not stopped by the deadline.
  */
 #ifndef SIM_CANDIDATE_WORK_H
 #define SIM_CANDIDATE_WORK_H

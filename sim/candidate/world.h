@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The simulated world: real time, a heap of what happens next, and everything
- * that a run consists of. All randomness comes from a few streams that one
- * seed starts, so that a run can be repeated to the byte.
+ * The simulated world: real time, a heap of future events, and everything that
+ * a run consists of. All randomness comes from a few streams that one seed
+ * starts, so that a run can be repeated to the byte.
  *
  * A step of the world takes the earliest event off the heap, sets the time to
- * it and hands it to the part it belongs to. Events at the same instant happen
+ * it and passes it to the part it belongs to. Events at the same instant happen
  * in the order in which they were pushed.
  */
 #ifndef SIM_CANDIDATE_WORLD_H
@@ -37,7 +37,7 @@ enum event_kind {
     EVENT_STOPPED,  /* work has stopped; number is which work */
     EVENT_TOLD,     /* its candidate is told so */
     EVENT_FINISH,   /* work is done for good; number is which work */
-    EVENT_WATCHDOG, /* looks whether work runs past its deadline */
+    EVENT_WATCHDOG, /* checks whether work runs past its deadline */
     EVENT_ACT,      /* work does something to the resource */
     EVENT_WRITE,    /* which reaches the resource; number is the epoch */
     EVENT_RESUME,   /* a frozen process runs again */
@@ -74,14 +74,14 @@ struct world {
     struct message *all_messages;
     enum outage outage;
     gavel_ns outage_until;
-    /* Whose next renewal is the last one that is answered, and late; NULL: nobody. */
+    /* The process whose next renewal is the last to be answered, and late; NULL: none. */
     struct process *ambushed;
     struct fence resource; /* what the work of leaders writes to */
     struct referee referee;
     bool is_quiet;
     bool is_over;
     uint64_t events;
-    uint64_t hash; /* of all events so far: two runs that agree in it were the same */
+    uint64_t hash; /* of all events so far: two runs with the same hash were identical */
     struct candidate_actions actions;
     struct trace *trace; /* NULL: no story is wanted */
     jmp_buf escape;      /* where a violation ends the run */
@@ -94,16 +94,16 @@ void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_
 /* Frees everything. Safe on a zeroed world. */
 void world_done(struct world *world);
 
-/* Something happens `delay` from now; fill in what it is about. */
+/* Adds an event at `at`; the caller fills in what it is about. */
 struct event *world_push(struct world *world, gavel_ns at, enum event_kind kind, unsigned slot);
 
 /* The earliest event, taken off the heap; false if there is none. Sets the time. */
 bool world_pop(struct world *world, struct event *ret_event);
 
-/* Puts an event off to a later instant: whom it is for cannot take it now. */
+/* Postpones an event: its receiver cannot take it now. */
 void world_defer(struct world *world, const struct event *event, gavel_ns at);
 
-/* What was put off to `at` for this slot happens now after all. */
+/* What was postponed to `at` for this slot happens now. */
 void world_hurry(struct world *world, unsigned slot, gavel_ns at);
 
 /* Whether a fault of this kind, with this chance, happens now. Draws in any case. */

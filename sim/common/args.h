@@ -31,16 +31,18 @@ struct arguments {
     bool wants_all_seen;
 };
 
-/* argv[0] is how the program is called in what it says. Wrong usage ends the process with exit code 2 and a
- * message. */
+/*
+ * argv[0] is the name of the program in messages. Wrong usage ends the process
+ * with exit code 2 and a message.
+ */
 void args_parse(const struct simulator *simulator, int argc, char **argv, struct arguments *ret_arguments);
 
 void args_usage(const struct simulator *simulator, FILE *stream);
 
-/* A list such as "loss,delay" as a bit set; false if a word is none of them. */
+/* A list such as "loss,delay" as a bit set; false if a word is not a fault. */
 bool args_faults(const struct simulator *simulator, const char *list, uint64_t *ret_faults);
 
-/* "gavel-sim raft --seed 4 --nodes 3 …": the command that gives this run again. */
+/* "gavel-sim raft --seed 4 --nodes 3 …": the command that repeats this run. */
 void args_print(const struct simulator *simulator, const struct run_options *options);
 
 #endif

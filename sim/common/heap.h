@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What happens next: events in the order of their instants, and those of one
- * instant in the order in which they were pushed.
+ * Future events in the order of their instants; those of one instant in the
+ * order in which they were pushed.
  */
 #ifndef SIM_COMMON_HEAP_H
 #define SIM_COMMON_HEAP_H
@@ -21,7 +21,7 @@ struct event {
     uint64_t sequence;
     unsigned kind; /* each kind of world has its own */
     unsigned slot;
-    uint64_t incarnation; /* of whoever is in the slot; an event for an earlier one is void */
+    uint64_t incarnation; /* of the process in the slot; an event for an earlier one is void */
     union {
         struct message *message;
         uint64_t number;
@@ -36,13 +36,13 @@ struct heap {
     uint64_t sequence;
 };
 
-/* Returns it, so that the caller can fill in what it is about; valid until the next call. */
+/* Adds an event and returns it, so that the caller can fill it in; valid until the next call. */
 struct event *heap_push(struct heap *heap, gavel_ns at, unsigned kind, unsigned slot);
 
 /* The earliest, taken off; false if there is none. */
 bool heap_pop(struct heap *heap, struct event *ret_event);
 
-/* What was to happen at `at` in this slot happens at `now` instead. */
+/* Moves the events of this slot from `at` to `now`. */
 void heap_hurry(struct heap *heap, unsigned slot, gavel_ns at, gavel_ns now);
 
 /* Empties it; the memory is used again. */
@@ -51,7 +51,7 @@ void heap_clear(struct heap *heap);
 /* Frees it. Safe on a zeroed one. */
 void heap_done(struct heap *heap);
 
-/* FNV-1a, by words: two runs that agree in it were the same. */
+/* FNV-1a, by words: two runs with the same hash were identical. */
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 static inline uint64_t hash_add(uint64_t hash, uint64_t word)
 {

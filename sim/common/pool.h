@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many seeds, shared out to several processes. A process that dies is a
- * failure of the seed it worked on, not of the whole.
+ * Many seeds, distributed over several processes. If a process dies, only the
+ * seed it worked on has failed.
  */
 #ifndef SIM_COMMON_POOL_H
 #define SIM_COMMON_POOL_H
@@ -14,7 +14,7 @@
 #define POOL_FAILURES_KEPT 20
 #define POOL_COUNTS 40
 
-/* What the seeds of one kind of world are. `memory` is of one process and used for many runs. */
+/* What the seeds of one kind of world are. `memory` belongs to one process and is used for many runs. */
 struct pool_work {
     void *(*begin)(const void *context);
     /* True: the seed failed. Adds what it found to counts. */
@@ -35,7 +35,7 @@ struct pool_result {
     bool is_interrupted;
 };
 
-/* An endless count: until somebody presses Ctrl-C. */
+/* An endless count: until Ctrl-C. */
 #define POOL_ENDLESS UINT64_MAX
 
 /* Runs the seeds from `first` on. With a progress line SIGINT and SIGTERM end the whole after the seeds under
@@ -43,7 +43,7 @@ struct pool_result {
 void pool_run(const struct pool_work *work, uint64_t first, uint64_t count, unsigned jobs,
               struct pool_result *ret_result);
 
-/* Of the machine, to say how long something took. */
+/* The machine's clock, to measure how long something took. */
 double pool_seconds_now(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Telling people about runs: in one line, or as a failure that somebody can work with. */
+/* Reports runs to people: in one line, or as a failure that can be analysed. */
 #ifndef SIM_COMMON_REPORT_H
 #define SIM_COMMON_REPORT_H
 

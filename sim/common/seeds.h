@@ -7,9 +7,9 @@
 #include "sim/common/simulator.h"
 
 /*
- * Runs `count` seeds from options->seed on in so many processes, and reports
+ * Runs `count` seeds from options->seed on in several processes, and reports
  * the first failures. POOL_ENDLESS: until Ctrl-C, with a line of progress.
- * wants_all_seen: a sight that never happened is a failure, too. Returns how
+ * wants_all_seen: a sight that never occurred is a failure, too. Returns how
  * many failed.
  */
 uint64_t seeds_run(const struct simulator *simulator, const struct run_options *options, uint64_t count,

@@ -27,7 +27,7 @@ struct run_options {
     unsigned sizes[SIZES_MAX]; /* as simulator.sizes; 0: drawn from the seed */
     gavel_ns duration;         /* virtual time, at least */
     uint64_t without;          /* bit set of faults that do not happen */
-    bool only_promises;        /* not the rules that keep them */
+    bool only_promises;        /* checks the promises, not the rules that keep them */
     struct trace *trace;       /* NULL: none */
 };
 
@@ -44,7 +44,7 @@ struct run_result {
     uint64_t sights[SIGHTS_MAX];
 };
 
-/* Something of which a run has a number: --candidates, --nodes, --programs. */
+/* Something that a run has a number of: --candidates, --nodes, --programs. */
 struct simulator_size {
     const char *name; /* NULL: there is none */
     unsigned min, max;
@@ -81,8 +81,11 @@ struct simulator {
     void (*run)(void *memory, const struct run_options *options, struct run_result *ret_result);
 };
 
-/* Does what the command line asks for. argv[0] is how the program is called in what it says. Returns the exit
- * code: 0 nothing is broken, 1 something is, 2 wrong usage. */
+/*
+ * Does what the command line asks for. argv[0] is the name of the program in
+ * messages. Returns the exit code: 0 nothing is broken, 1 something is, 2 wrong
+ * usage.
+ */
 int command_run(const struct simulator *simulator, int argc, char **argv);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The story of a run, one line per thing that happens, with the real time in
- * seconds and whom it concerns:
+ * The story of a run, one line per event, with the real time in seconds and the
+ * process it concerns:
  *
  *      12.345678  a   became leader, epoch 3
  *
- * Text is made only when somebody reads it: all of it (--trace), or the last
- * lines before a violation, in a second run of the same seed.
+ * Text is made only when it is wanted: all of it (--trace), or the last lines
+ * before a violation, in a second run of the same seed.
  */
 #ifndef SIM_COMMON_STORY_H
 #define SIM_COMMON_STORY_H
@@ -31,9 +31,9 @@ void story_write(struct trace *trace, gavel_ns now, const char *label, const cha
     __attribute__((format(printf, 4, 0)));
 
 /*
- * A line of a world that has a `trace`, told by its function `tell`, which is
- * not called where no story is wanted. What is only DETAIL is left out of the
- * short story of a failure.
+ * A line of a world that has a `trace`, written by its function `tell`, which
+ * is not called when no story is wanted. DETAIL lines are left out of the short
+ * story of a failure.
  */
 #define STORY(world, tell, whom, ...)                                                                        \
     do {                                                                                                     \

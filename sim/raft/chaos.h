@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What goes wrong and lasts, and people who command at random. Each kind of
- * fault has its own stream and its own plan. Faults of single messages are the
- * network's, those of obituaries the guard's.
+ * Lasting faults, and operators who give random commands. Each kind of fault
+ * has its own stream and its own plan. The network injects faults of single
+ * messages, the guard those of obituaries.
  */
 #ifndef SIM_RAFT_CHAOS_H
 #define SIM_RAFT_CHAOS_H
@@ -25,13 +25,13 @@ void chaos_take(struct cluster *cluster, const struct event *event);
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
 void chaos_crash(struct cluster *cluster, struct node *node, const char *why);
 
-/* The same, for so long; 0: drawn. */
+/* The same, for `down_for`; 0: drawn. */
 void chaos_crash_for(struct cluster *cluster, struct node *node, const char *why, gavel_ns down_for);
 
-/* Somebody, rather often the leader: there it matters. */
+/* A node, quite often the leader, where it matters most. */
 struct node *chaos_pick(struct cluster *cluster, enum fault fault);
 
-/* ambush.c: the node has just done something that much hangs on: trouble may be waiting for that. */
+/* ambush.c: the node has just done something important; a fault may be waiting for that. */
 void chaos_ambush(struct cluster *cluster, struct node *node, const struct raft_action *action);
 /* A leader has just put a configuration into its log. */
 void chaos_ambush_change(struct cluster *cluster, struct node *leader);
@@ -43,7 +43,7 @@ void chaos_cut_off(struct cluster *cluster, const struct node *node, gavel_ns le
 /* The network falls apart now, with this node on the smaller side. */
 void chaos_split(struct cluster *cluster, const struct node *node);
 
-/* orders.c: somebody commands: a transfer, by force or not; a take-over; a step-down; a campaign. */
+/* orders.c: an operator commands a transfer, by force or not; a take-over; a step-down; a campaign. */
 void order_transfer(struct cluster *cluster);
 void order_insist(struct cluster *cluster, uint64_t times);
 void order_force(struct cluster *cluster);

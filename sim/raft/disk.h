@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The disk of a node: what is on it for good, and a queue of transactions on
- * their way. A crash loses the queue, or leaves any prefix of it; the one being
- * written may be torn, which its checksum tells, so it counts as not written.
+ * The disk of a node: what is durable on it, and a queue of transactions on
+ * their way. A crash loses the queue, or leaves any prefix of it. The
+ * transaction being written may be torn, which its checksum reveals, so it
+ * counts as not written.
  */
 #ifndef SIM_RAFT_DISK_H
 #define SIM_RAFT_DISK_H
@@ -23,7 +24,7 @@ struct disk_write {
 };
 
 struct disk {
-    /* on it for good */
+    /* durable */
     struct raft_state state;
     struct raft_snapshot snapshot;
     uint8_t *snapshot_bytes;
@@ -37,7 +38,7 @@ struct disk {
     size_t queue_capacity;
     size_t batch_count;  /* of the oldest are being written */
     uint64_t batch;      /* counts batches */
-    bool fails;          /* the batch under way does */
+    bool fails;          /* the batch under way will fail */
     gavel_ns slow_until; /* syncing takes long until then */
     gavel_ns frozen_until;
     gavel_ns hung_until; /* it answers nothing until then, however often its node starts; NEVER: for good */
@@ -60,13 +61,13 @@ void disk_hang(struct cluster *cluster, struct node *node, gavel_ns until);
 /* From now on it writes as the profile says. */
 void disk_heal(struct cluster *cluster, struct node *node);
 
-/* The node is gone: what of the queue survives? */
+/* The node is gone: draws how much of the queue survives. */
 void disk_crash(struct cluster *cluster, struct node *node);
 
-/* What is on it for good, as it is now: `to` is emptied first, and has nothing on its way. */
+/* Copies what is durable now; `to` is emptied first, and has nothing on its way. */
 void disk_copy(struct disk *to, const struct disk *from);
 
-/* The newest configuration in what is on the disk; its index if wanted. */
+/* The newest configuration on the disk; its index if wanted. */
 void disk_config(const struct disk *disk, struct raft_config *ret_config, raft_index *ret_index);
 
 #endif

@@ -4,19 +4,20 @@
  * A ghost: the data directory of a node is lost, and another is put in its
  * place: an empty one that is founded, one with the log of another node, or an
  * older copy of itself, made while the node ran or while it was down. A real
- * core speaks with it for the node that is gone, and everybody else must act as
- * if it were not there. The referee does not know it; what it judges is what
- * the others make of its words.
+ * core runs with it in the name of the node that is gone, and all other nodes
+ * must act as if it did not exist. The referee does not know it; it judges how
+ * the others react to its messages.
  *
- * An older copy has the same number as the original. Whoever has not seen more
- * of that cannot tell (docs/PROTOCOL.md, Directories; gaveld has means of its
- * own), so its words reach only those who can, and these must refuse it. What a
- * node has seen it knows as long as it runs, and after a restart what it had
- * seen before a write that is on its disk.
+ * An older copy has the same number as the original. A node that has not seen
+ * later writes of the original cannot tell them apart (docs/PROTOCOL.md,
+ * Directories; gaveld has means of its own), so the copy's messages reach only
+ * nodes that can, and these must refuse it. A node remembers what it has seen
+ * as long as it runs, and after a restart what it had seen before a write that
+ * is on its disk.
  *
- * Ghosts of a majority that is founded again (refound.c) are another cluster of
- * the same name. No node may hear them, and once founded they take no entry of
- * the others.
+ * Ghosts of a majority that is founded again (refound.c) form another cluster
+ * of the same name. No node may listen to them, and once founded they take no
+ * entry of the others.
  */
 #ifndef SIM_RAFT_GHOST_H
 #define SIM_RAFT_GHOST_H
@@ -29,8 +30,10 @@ struct cluster;
 struct node;
 struct event;
 
-/* Whether every other disk knows which directory the node had. Before that nobody could tell the two
- * apart. */
+/*
+ * Whether every other disk knows which directory the node had. Before that no
+ * node could tell the two apart.
+ */
 bool ghost_may_come(const struct cluster *cluster, const struct node *node);
 
 /* The node is damaged for good; its ghost begins. */
@@ -40,24 +43,29 @@ void ghost_begin(struct cluster *cluster, struct node *node);
 void ghost_found(struct cluster *cluster, struct node *node);
 void ghost_end(struct node *node);
 
-/* Now and then, once in `rarity`: what its disk has is copied, to be put back one day. */
+/* Copies its disk once in `rarity` calls, to be put back some day. */
 void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity);
 
 /* Whether an older copy of the directory of this node speaks, or has spoken. */
 bool ghost_is_old(const struct cluster *cluster, raft_id id);
 
-/* Whether the message comes from an older copy, and the node has no means to know that. */
+/* Whether the message comes from an older copy and the node cannot know that. */
 bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
                      const struct raft_message *message);
 
-/* What the node knows of the others, after a step; that it writes; that it is on its disk; that it begins. */
+/*
+ * Notes what the node knows about the others: after a step, at a write, when
+ * that is on its disk, and at its start.
+ */
 void ghost_note(struct cluster *cluster, struct node *node);
 void ghost_writes(struct node *node, uint64_t seq);
 void ghost_wrote(struct node *node, uint64_t seq);
 void ghost_recalls(struct node *node);
 
-/* The node has got this: if it comes from an older copy that has been refused, and a leader has written that
- * down. */
+/*
+ * Checks a message that the node got: if it comes from an older copy, it was
+ * refused, and a leader has recorded that.
+ */
 void ghost_check(struct cluster *cluster, const struct node *node, const struct raft_message *message);
 
 /* A message for the node that is gone. */

@@ -2,8 +2,8 @@
 
 /*
  * Changes of members, and what they allow: a majority of every configuration
- * that can still matter must always be able to come back, or nothing could be
- * asked of the liveness phase.
+ * that can still matter must always be able to come back, or the liveness phase
+ * could demand nothing.
  */
 #ifndef SIM_RAFT_MEMBERS_H
 #define SIM_RAFT_MEMBERS_H
@@ -19,7 +19,7 @@ struct node;
 /* A change at random: add, remove, replace, promote, demote. */
 void order_members(struct cluster *cluster);
 
-/* A REPLACE event: the leader is asked to put new nodes in the place of damaged ones, until it is done. */
+/* A REPLACE event: asks the leader to replace damaged nodes by new ones, until it is done. */
 void members_replace(struct cluster *cluster);
 
 /* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
@@ -30,9 +30,10 @@ bool members_can_spare(struct cluster *cluster, const struct node *node);
 bool members_decide(struct cluster *cluster, unsigned slots);
 
 /*
- * Whether one of the set can win an election with the votes of the others. A majority is not always enough: a
- * learner that got the newest entries from a leader that is gone refuses its vote, where the others count it
- * as a voter already, and does not stand itself.
+ * Whether one of the set can win an election with the votes of the others. A
+ * majority is not always enough: a learner that got the newest entries from a
+ * leader that is gone refuses its vote, although the others already count it as
+ * a voter, and does not stand for election itself.
  */
 bool members_can_elect(const struct cluster *cluster, unsigned slots);
 

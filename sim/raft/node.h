@@ -5,8 +5,8 @@
  * clock, its work and its guard. It can be frozen, delayed, killed anywhere
  * between two of its actions, and started again.
  *
- * The guard notices that the process is dead and tells the others, some
- * moments later. While the process is only frozen it says nothing; but its
+ * The guard notices that the process is dead and tells the others a moment
+ * later. While the process is only frozen, the guard says nothing, but its
  * watchdog ends the work of a leader that overruns its deadline.
  */
 #ifndef SIM_RAFT_NODE_H
@@ -26,7 +26,7 @@ enum node_state {
     NODE_UNUSED,
     NODE_DOWN,
     NODE_UP,
-    NODE_DAMAGED, /* its disk cannot be trusted any more: it never comes back */
+    NODE_DAMAGED, /* its disk can no longer be trusted: it never comes back */
 };
 
 /* What a client waits for. */
@@ -43,20 +43,22 @@ struct node_read {
 #define PROPOSALS_MAX 1024
 #define READS_MAX 320
 
-/* What a node has known of the directory of another, and must not forget once it has written anything
- * since. */
+/*
+ * What a node has known about the directory of another, and must not forget
+ * once it has written anything since.
+ */
 struct ghost_known {
     struct raft_met now;  /* at last */
-    struct raft_met sure; /* and what of it was on the disk when a later write was durable */
+    struct raft_met sure; /* what was known before a write that is durable by now */
     uint64_t seq;         /* of that write; 0: there was none yet */
 };
 
-/* Whether a node does what leaders do, and until when. */
+/* Whether a node does the work of a leader, and until when. */
 struct node_work {
     uint64_t number;
     bool runs;
     bool is_stopping; /* it was told to stop */
-    bool is_owed;     /* and its node was not told that it has */
+    bool is_owed;     /* and its node does not know yet that it has stopped */
     raft_term term;
     uint64_t lease_epoch;
     gavel_ns deadline; /* on the clock of the node */
@@ -67,17 +69,19 @@ struct node {
     raft_id id;
     char label[4];
     enum node_state state;
-    bool stays_down;    /* nobody starts it again before the liveness phase */
+    bool stays_down;    /* it is not started again before the liveness phase */
     uint64_t life;      /* counts starts and ends: events for another one are void */
     struct raft raft;   /* while it is up */
     struct table table; /* likewise */
     struct disk disk;
     struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
     struct ghost_known known[RAFT_MEMBERS_MAX]; /* of the directories of others, by their slots */
-    /* What speaks in the name of a damaged node (ghost.h), or of one that is down and was founded again;
-     * NULL: nothing */
+    /*
+     * Runs in the name of a damaged node (ghost.h), or of one that is down and
+     * was founded again; NULL: none
+     */
     struct ghost *ghost;
-    unsigned foundings; /* so often an empty directory was founded again in its name */
+    unsigned foundings; /* how often an empty directory was founded again in its name */
     struct clock clock;
     gavel_ns frozen_until; /* 0: it runs; NEVER: for good */
     bool loses_inbox;
@@ -85,13 +89,13 @@ struct node {
     gavel_ns stalled_until; /* its event loop is late */
     gavel_ns timer_at;      /* of the newest TIMER event; NEVER if there is none */
     uint64_t timer;
-    gavel_ns armed_for; /* what the node wished, on its clock */
-    gavel_ns woken_at;  /* and how often at that instant */
+    gavel_ns armed_for; /* the instant that the core asked for, on its clock */
+    gavel_ns woken_at;  /* the last instant, and how often at that instant */
     unsigned wakes;
-    int fuse;             /* above 0: it dies after so many actions */
-    struct message *held; /* wait for the disk, oldest first */
+    int fuse;             /* above 0: it dies after this many actions */
+    struct message *held; /* waiting for the disk, oldest first */
     struct message *held_last;
-    uint64_t told;          /* seq that the node knows to be durable */
+    uint64_t told;          /* the seq that the node knows to be durable */
     uint64_t declared_dead; /* the incarnation that a forged obituary is about */
     bool is_failed;         /* its disk failed */
     struct node_work work;
@@ -121,21 +125,25 @@ void node_start(struct cluster *cluster, struct node *node);
 /* The process dies; whether its guard tells the others is drawn if `has_guard`. `why` is for the story. */
 void node_die(struct cluster *cluster, struct node *node, bool has_guard, const char *why);
 
-/* SIGSTOP, SIGCONT. A suspended machine has its disk stopped, too, and what is sent to it is lost. */
+/* SIGSTOP, SIGCONT. On a suspended machine the disk stops, too, and what is sent to it is lost. */
 void node_freeze(struct cluster *cluster, struct node *node, gavel_ns until, bool is_suspended);
 void node_resume(struct cluster *cluster, struct node *node);
 
-/* Its timer goes off when the core wants to be woken. It is an event that may come early, never late: most
- * wishes only move it back. */
+/*
+ * Sets its timer for when the core wants to be woken. The event may come early,
+ * never late: most requests only postpone it.
+ */
 void node_arm(struct cluster *cluster, struct node *node);
 
-/* step.c: one step of the core with all that follows from it. The node may be dead afterwards. */
+/* step.c: one step of the core with all its consequences. The node may be dead afterwards. */
 enum gavel_status node_step(struct cluster *cluster, struct node *node, struct raft_event *event);
 /* An event for the node. */
 void node_take(struct cluster *cluster, const struct event *event);
 
-/* Any two rates differ by less than the bound: each is within half of it around one. Not if rates break
- * it. */
+/*
+ * Any two rates differ by less than the bound: each deviates from 1 by at most
+ * half of it. Not in runs whose rates break it.
+ */
 int64_t node_draw_rate(struct cluster *cluster);
 
 /* The rate of the clock changes; what it shows does not. */
@@ -146,7 +154,7 @@ void guard_sign(const struct cluster *cluster, struct raft_certificate *certific
 /* The process of the node has died: obituaries are on their way. */
 void guard_write_obituary(struct cluster *cluster, struct node *node);
 void guard_take(struct cluster *cluster, const struct event *event);
-/* Sends this certificate from nobody to everybody. */
+/* Sends this certificate to all nodes, from no node. */
 void guard_spread(struct cluster *cluster, const struct raft_certificate *certificate, bool is_false);
 /* The settings' callbacks. */
 bool guard_verify_cb(void *context, const struct raft_certificate *certificate);
@@ -171,7 +179,7 @@ void machine_clear(struct node *node);
 /* PROPOSE and READ events. */
 void client_begin(struct cluster *cluster);
 void client_take(struct cluster *cluster, const struct event *event);
-/* Proposes so many commands of so many bytes at a node. */
+/* Proposes `count` commands of `bytes` bytes at a node. */
 enum gavel_status client_propose(struct cluster *cluster, struct node *node, unsigned count, unsigned bytes);
 
 #endif

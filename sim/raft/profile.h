@@ -80,11 +80,11 @@ _Static_assert(FAULT_COUNT <= 64, "each fault has a bit of a set");
 struct profile {
     enum mood mood;
     uint64_t faults; /* bit set of the kinds that happen */
-    unsigned nodes;  /* that the cluster begins with */
+    unsigned nodes;  /* that the cluster starts with */
     struct raft_settings settings[SLOTS_MAX];
     struct raft_settings worst; /* the longest of each time */
     gavel_ns shortest;          /* promise */
-    gavel_ns room;              /* for the answers to a round of any node, if it leads: the least of all */
+    gavel_ns room;              /* for the answers to a round: the least that any node has as leader */
     struct raft_config first;   /* the members of the beginning */
     gavel_ns heal_at;           /* the liveness phase begins */
     gavel_ns end_at;            /* at the earliest */
@@ -101,22 +101,23 @@ struct profile {
     gavel_ns write_min;
     gavel_ns write_max;
     gavel_ns distance[SLOTS_MAX]; /* of a node from all others, one way, on top of the link's own delay */
-    gavel_ns disk[SLOTS_MAX];     /* its writes take so long, on top of that */
+    gavel_ns disk[SLOTS_MAX];     /* how much longer its writes take */
     gavel_ns propose_every;
     gavel_ns read_every;
     gavel_ns act_every;
-    unsigned compact_after; /* entries; 0 never */
-    bool releases_first;    /* messages that waited leave before the node is told that the write is durable */
+    unsigned compact_after; /* entries; 0: never */
+    /* messages that waited for a write leave before the node learns that it is durable */
+    bool releases_first;
 };
 
 /* nodes 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn. */
 void cluster_profile_draw(struct profile *profile, struct prng *prng, unsigned nodes, gavel_ns duration,
                           uint64_t without);
 
-/* Sets `room` by the settings; once more after they have changed. */
+/* Sets `room` by the settings; call it again after they have changed. */
 void cluster_profile_find_room(struct profile *profile);
 
-/* Default settings, a quiet network with delays from `low` to `high`, no faults: a stage for measurements. */
+/* Default settings, a quiet network with delays from `low` to `high`, no faults: for measurements. */
 void cluster_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);
 
 const struct named *cluster_fault_row(unsigned fault);

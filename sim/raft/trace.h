@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the runs of the cluster tell; see sim/common/story.h. */
+/* The story of a run of the cluster; see sim/common/story.h. */
 #ifndef SIM_RAFT_TRACE_H
 #define SIM_RAFT_TRACE_H
 
@@ -13,7 +13,7 @@ struct node;
 void cluster_trace_line(struct cluster *cluster, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* node may be NULL for something that concerns all. */
+/* `node` is NULL for something that concerns all. */
 #define TRACE(cluster, node, ...) STORY(cluster, cluster_trace_line, node, __VA_ARGS__)
 #define TRACE_DETAIL(cluster, node, ...) STORY_DETAIL(cluster, cluster_trace_line, node, __VA_ARGS__)
 
@@ -23,7 +23,7 @@ const char *cluster_label(const struct cluster *cluster, raft_id id);
 /* What a seed stands for. */
 void cluster_trace_profile(struct cluster *cluster, uint64_t seed);
 
-/* What a core tells, and asks for; heartbeats are only in the whole story. */
+/* What a core reports and asks for; heartbeats are only in the full story. */
 void cluster_trace_action(struct cluster *cluster, const struct node *node, const struct raft_action *action);
 
 /* A message, as a few words. */

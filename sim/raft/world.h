@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The simulated world of a cluster: real time, a heap of what happens next, the
+ * The simulated world of a cluster: real time, a heap of future events, the
  * nodes with their disks and clocks, the network between them, and the fenced
  * resource that leaders work on. All randomness comes from streams that one
  * seed starts, so that a run can be repeated to the byte.
@@ -26,7 +26,7 @@ enum event_kind {
     EVENT_FAILED,   /* or told that the disk failed */
     EVENT_EXIT,     /* a node whose disk failed ends */
     EVENT_STOPPED,  /* work has stopped; number is which work */
-    EVENT_WATCHDOG, /* looks whether work runs past its deadline; number is which work */
+    EVENT_WATCHDOG, /* checks whether work runs past its deadline; number is which work */
     EVENT_ACT,      /* work does something to the resource; number is which work */
     EVENT_WRITE,    /* which reaches the resource; nonce is the token */
     EVENT_RESUME,   /* a frozen node runs again; number is which freeze */
@@ -36,17 +36,17 @@ enum event_kind {
     EVENT_CUT,      /* a cut that was planned; number is for how long */
     EVENT_FREEZE,   /* a pause that was planned; number is for how long */
     EVENT_CAMPAIGN, /* somebody is told to stand for election, as was planned */
-    EVENT_INSIST,   /* a transfer is asked for again; number is how often yet */
+    EVENT_INSIST,   /* a transfer is asked for again; number is how many more times */
     EVENT_PROPOSE,  /* a client wants something */
     EVENT_READ,     /* a client asks something */
     EVENT_FAULT,    /* something goes wrong; number is its kind */
     EVENT_REPLACE,  /* people replace damaged nodes */
     EVENT_HEAL,     /* the liveness phase begins */
-    EVENT_DISTANT,  /* in which somebody wants a node to lead that is too far away for it */
+    EVENT_DISTANT,  /* in which an operator wants a node to lead that is too far away */
     EVENT_PROBE,    /* the referee looks for a leader */
-    EVENT_GHOST,    /* the timer of what speaks for a lost directory; number is which */
+    EVENT_GHOST,    /* the timer of a ghost; number is which */
     EVENT_MOUNT,    /* the directory of a node that was founded again is back */
-    EVENT_SERVICE,  /* of whatever runs on the nodes; nonce is its own business */
+    EVENT_SERVICE,  /* of the service on the nodes; nonce is its own business */
 };
 
 /* Independent streams, so that one fault switched off does not shift all the others. */
@@ -78,8 +78,8 @@ struct trace;
 struct cluster;
 
 /*
- * What somebody outside wants to know as it happens, or does himself: whatever runs on the nodes is a service
- * of theirs. Each may be NULL.
+ * Callbacks for a service that runs on the nodes: what it learns as it happens,
+ * or does itself. Each may be NULL.
  */
 struct cluster_watch {
     void (*claimed)(void *context, struct cluster *cluster, struct node *node);
@@ -98,7 +98,7 @@ struct cluster_watch {
     void (*service)(void *context, struct cluster *cluster, const struct event *event);
     /* The liveness phase begins; the service ends the run then. */
     void (*healed)(void *context, struct cluster *cluster);
-    /* An event is over with all that came of it; the place to end the run. */
+    /* An event is over with all its consequences; the place to end the run. */
     void (*after)(void *context, struct cluster *cluster);
     void *context;
 };
@@ -177,8 +177,8 @@ struct cluster {
     struct cluster_target targets[TARGETS_KEPT]; /* a ring */
     unsigned target_count;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
-    gavel_ns quiet_at; /* the end; clients rest before this; NEVER in the safety phase */
-    gavel_ns rest;     /* for so long, so that all that was asked for can be done */
+    gavel_ns quiet_at; /* the end; clients are quiet before this; NEVER in the safety phase */
+    gavel_ns rest;     /* for how long, so that all requests can be completed */
     unsigned healed;   /* bit set of slots; 0 in the safety phase */
     struct raft_referee *referee;
     enum raft_invariant broken;
@@ -201,15 +201,16 @@ void cluster_free(struct cluster *cluster);
 void cluster_begin(struct cluster *cluster, const struct profile *profile, uint64_t seed);
 
 /*
- * Takes one event after the other until real time would pass `until`, the run is over or nothing happens any
- * more. False if it is over. A violation ends up in cluster->broken and cluster->what.
+ * Takes one event after the other until real time would pass `until`, the run
+ * is over or no event is left. False if it is over. A violation is recorded in
+ * cluster->broken and cluster->what.
  */
 bool cluster_advance(struct cluster *cluster, gavel_ns until);
 
-/* Something happens at `at`; fill in what it is about. */
+/* Adds an event at `at`; the caller fills in what it is about. */
 struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind kind, unsigned slot);
 
-/* Puts an event off: whom it is for cannot take it now. */
+/* Postpones an event: its receiver cannot take it now. */
 void cluster_defer(struct cluster *cluster, const struct event *event, gavel_ns at);
 
 /* Ends the run: jumps to cluster->escape. */
@@ -219,7 +220,7 @@ _Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant inva
 /* The node that leads with the highest term, as it believes; NULL if there is none. */
 struct node *cluster_leader(struct cluster *cluster);
 
-/* Mostly that one; now and then any that believes to lead, drawn from this stream. */
+/* Usually that one; sometimes any node that believes it leads, drawn from this stream. */
 struct node *cluster_some_leader(struct cluster *cluster, unsigned stream);
 
 /* The node that works now, by its own clock; NULL if there is none. */

@@ -39,7 +39,7 @@
 enum client_fault { CLIENT_FAULT_MAP(CLIENT_FAULT_ENUM) CLIENT_FAULT_COUNT };
 #undef CLIENT_FAULT_ENUM
 
-/* In the same set as those of the cluster, behind them; the last ones of the cluster do not happen here. */
+/* In the same set as those of the cluster, after them; the last ones of the cluster do not happen here. */
 #define CLIENT_FAULTS_FROM FAULT_DISTANT
 #define TESTBED_FAULTS (CLIENT_FAULTS_FROM + CLIENT_FAULT_COUNT)
 #define CLIENT_FAULT_BIT(fault) FAULT_BIT(CLIENT_FAULTS_FROM + (fault))
@@ -63,7 +63,7 @@ struct program_profile {
 struct session_profile {
     struct profile cluster;
     uint64_t faults; /* of both kinds */
-    bool is_quiet;   /* only short faults of the cluster: then nobody is demoted */
+    bool is_quiet;   /* only short faults of the cluster: then no program is demoted */
     unsigned programs;
     unsigned groups;
     struct group_profile group[GROUPS_MAX];

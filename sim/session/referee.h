@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The referee of the testbed: sees real time and the log, and keeps a shadow of the
- * table of its own, written from what table.proto and table.h say. It is told
- * of each entry when the first node applies it, of what programs count on, of
- * their work and of all that they are answered.
+ * The referee of the testbed: sees real time and the log, and keeps a shadow of
+ * the table of its own, written from what table.proto and table.h say. It is
+ * told of each entry when the first node applies it, of what programs rely on,
+ * of their work and of all answers they get.
  *
- * It calls `violate` once; whoever hears of it ends the run soon.
+ * It calls `violate` once; the caller then ends the run soon.
  */
 #ifndef SIM_SESSION_REFEREE_H
 #define SIM_SESSION_REFEREE_H
@@ -61,57 +61,61 @@ void session_referee_applied(struct session_referee *referee, gavel_ns at, uint6
 
 void session_referee_born(struct session_referee *referee, unsigned program, int32_t pid);
 void session_referee_died(struct session_referee *referee, unsigned program, int32_t pid);
-/* It counts on the session until then, in real time. */
+/* It relies on the session until `until`, in real time. */
 void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
                                uint64_t session, gavel_ns until);
-/* It is told that its session is gone, and counted on it until then. */
+/* It is told that its session is gone, after relying on it until `until`. */
 void session_referee_told_gone(struct session_referee *referee, gavel_ns at, unsigned program,
                                gavel_ns until);
-/* It closes it itself, and counts on nothing. */
+/* It closes the session itself, and no longer relies on it. */
 void session_referee_gives_up(struct session_referee *referee, uint64_t session);
-/* Likewise a lease; `until` 0: it counts on it no more. */
+/* The same for a lease; `until` 0: it no longer relies on it. */
 void session_referee_counts_on_lease(struct session_referee *referee, gavel_ns at, unsigned program,
                                      unsigned group, uint64_t nonce, uint64_t epoch, gavel_ns until);
 
-/* Work of a program in a group, until then at most; again to prolong it. */
+/* A program works in a group, until `until` at most; call it again to prolong that. */
 void session_referee_works(struct session_referee *referee, gavel_ns at, unsigned program, unsigned group,
                            uint64_t epoch, gavel_ns until);
 void session_referee_rests(struct session_referee *referee, gavel_ns at, unsigned program, unsigned group);
-/* A write with this epoch reaches the resource of the group; it takes the highest only. */
+/* A write with this epoch reaches the resource of the group; it accepts only the highest. */
 void session_referee_writes(struct session_referee *referee, unsigned group, uint64_t epoch);
 
 /* The frontend of a node without the lease has answered a keep-alive. */
 void session_referee_has_no_lease(struct session_referee *referee, const char *label);
 
-/* A client is woken again and again at one instant. */
+/* A client is woken repeatedly at one instant. */
 void session_referee_stuck(struct session_referee *referee, const char *label);
 
 /* ---- answers ---- */
 
-/* A note with this value, which nobody else writes, was answered: OK, a refusal, or nothing that tells (the
- * status of a passing trouble). */
+/*
+ * The write of a note with this value, which is written only once, was
+ * answered: OK, a refusal, or the inconclusive status of a transient failure.
+ */
 void session_referee_note_answered(struct session_referee *referee, uint64_t value, enum gavel_status status,
                                    bool is_known);
 void session_referee_counts_more(struct session_referee *referee,
-                                 unsigned group); /* somebody asks to count one more */
+                                 unsigned group); /* a program asks to count one more */
 void session_referee_counted(struct session_referee *referee, unsigned group, enum gavel_status status,
                              bool is_known);
 
 /* ---- watches of programs ---- */
 
-/* Starts after this revision; one that goes on after a gap misses what came before. */
+/* Starts after this revision; one that continues after a gap misses what came before. */
 void session_referee_watches(struct session_referee *referee, unsigned program, unsigned group,
                              uint64_t revision, bool is_gap);
 void session_referee_sees(struct session_referee *referee, unsigned program, unsigned group,
                           const Gavel__Change *change);
-/* All up to there should have been seen by now: what was applied before `before`. */
+/* Everything applied before `before` should have been seen by now. */
 void session_referee_has_seen_all(struct session_referee *referee, unsigned program, unsigned group,
                                   gavel_ns before);
 
 /* ---- the end ---- */
 
-/* Every group with an eligible candidate of these (a bit set of programs), and each of these groups, must
- * have been worked in since then. */
+/*
+ * Every group with an eligible candidate of these (a bit set of programs), and
+ * each of these groups, must have had a working leader since `since`.
+ */
 void session_referee_wants_leaders(struct session_referee *referee, gavel_ns at, gavel_ns since,
                                    unsigned programs, unsigned groups);
 void session_referee_over(struct session_referee *referee);

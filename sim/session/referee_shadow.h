@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of the referee share: its shadow of the table, and what it knows of programs. */
+/* What the files of the referee share: its shadow of the table, and what it knows about programs. */
 #ifndef SIM_SESSION_REFEREE_SHADOW_H
 #define SIM_SESSION_REFEREE_SHADOW_H
 
@@ -17,7 +17,7 @@ struct shadow_session {
     bool is_open;
     int32_t pid;
     uint64_t last_id;
-    gavel_ns until; /* its client counts on it, in real time */
+    gavel_ns until; /* its client relies on it until then, in real time */
     bool is_given_up;
 };
 
@@ -47,7 +47,7 @@ struct shadow_group {
     uint64_t epoch;
     uint64_t version;
     int64_t lease_ms;
-    gavel_ns lease_until; /* its holder counts on it, in real time */
+    gavel_ns lease_until; /* its holder relies on it until then, in real time */
     char successor[SHADOW_ID];
     uint64_t wish_epoch;
     char wish_successor[SHADOW_ID];
@@ -115,7 +115,7 @@ struct session_referee {
     unsigned program_of[SHADOW_PIDS];
     struct shadow_work works[GROUPS_MAX][PROGRAMS_MAX];
     gavel_ns worked_until[GROUPS_MAX];
-    uint64_t written[GROUPS_MAX];         /* the highest epoch that the resource took */
+    uint64_t written[GROUPS_MAX];         /* the highest epoch that the resource accepted */
     uint64_t written_ordinal[GROUPS_MAX]; /* and whose that was */
     struct shadow_watch watches[PROGRAMS_MAX][GROUPS_MAX];
     struct {
@@ -124,7 +124,7 @@ struct session_referee {
     struct session_referee_counts counts;
 };
 
-/* Once in a run; nothing is judged after it. */
+/* Called once in a run; nothing is judged after it. */
 void session_referee_violate(struct session_referee *referee, enum session_invariant invariant,
                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 struct shadow_session *shadow_session_find(struct session_referee *referee, uint64_t id);

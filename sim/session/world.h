@@ -7,10 +7,11 @@
  *     program ── connection ──► service of a node ── forwarded request ──► service of the leader
  *     (a real client)           (a real forwarder)                         (a real frontend and table)
  *
- * A service is what src/daemon makes of a forwarder, a frontend and the table of
- * a node. A connection carries frames in order and breaks; forwarded requests
- * are lost, late and doubled. A program has a clock of its own, is stopped,
- * killed and started again, and works in groups while it leads them.
+ * A service is what src/daemon makes of a forwarder, a frontend and the table
+ * of a node. A connection carries frames in order and may break; forwarded
+ * requests may be lost, late or duplicated. A program has a clock of its own,
+ * may be stopped, killed and started again, and works in groups while it leads
+ * them.
  */
 #ifndef SIM_SESSION_WORLD_H
 #define SIM_SESSION_WORLD_H
@@ -28,12 +29,12 @@ enum testbed_event {
     TESTBED_FORWARDED,     /* arrives at a node; packet */
     TESTBED_FRAME_UP,      /* a frame arrives at a node; packet */
     TESTBED_FRAME_DOWN,    /* a frame arrives at a program; packet */
-    TESTBED_CONNECTED,     /* a program learns that its connection is there; packet without bytes */
+    TESTBED_CONNECTED,     /* a program learns that its connection is up; packet without bytes */
     TESTBED_DISCONNECTED,  /* a program learns that it is gone */
     TESTBED_HUNG_UP,       /* a node learns that */
     TESTBED_SERVICE_TIMER, /* the timer of a service; number */
     TESTBED_SERVICE_TICK,  /* of a service */
-    TESTBED_SESSIONLESS,   /* somebody without a session asks a node something */
+    TESTBED_SESSIONLESS,   /* a caller without a session asks a node something */
     TESTBED_DEATH,         /* a node learns that a process has died; number is the pid */
     TESTBED_CLIENT_TIMER,  /* of a client; number */
     TESTBED_ACT,           /* a program does something; number is its life */
@@ -63,7 +64,7 @@ struct packet {
     unsigned from; /* slot, of a forwarded request or its answer */
     bool is_answer;
     uint64_t number;
-    uint64_t incarnation; /* of whoever asked */
+    uint64_t incarnation; /* of the node that asked */
     struct connection *connection;
     uint8_t *bytes; /* of a frame, without its length; NULL: none */
     size_t size;
@@ -123,7 +124,7 @@ struct service {
     unsigned dead_count;
 };
 
-/* What a program has asked and not heard of. */
+/* What a program has asked without an answer yet. */
 enum pending_kind {
     PENDING_NONE,
     PENDING_CAMPAIGN,
@@ -148,7 +149,7 @@ struct pending {
 };
 #define PENDING_MAX 64
 
-/* How a program stands in a group. */
+/* The state of a program in a group. */
 struct candidacy {
     bool has_joined; /* as far as it knows */
     bool is_asking;  /* a campaign or a claim is under way */
@@ -156,10 +157,10 @@ struct candidacy {
     bool is_looking;
     bool is_ineligible;
     int32_t priority;
-    uint64_t void_up_to; /* mandates up to this epoch were given up */
+    uint64_t void_up_to; /* mandates up to this epoch have been given up */
     uint64_t epoch;      /* that it leads with; 0 */
     bool works;
-    gavel_ns drain_at; /* somebody wishes that it goes: on its clock; 0 */
+    gavel_ns drain_at; /* it was asked to go: when it does, on its clock; 0: not asked */
     uint64_t nonce;    /* of a lease */
     gavel_ns deadline; /* of a lease, on its clock */
     gavel_ns renew_at;
@@ -296,7 +297,7 @@ enum put_off service_put_off(struct testbed *testbed, const struct event *event,
 
 /* Instead of the number of a connection: requests without a session. */
 #define SESSIONLESS_BIT (UINT64_C(1) << 62)
-#define THIEF (UINT64_C(1) << 61) /* somebody who uses the session of another */
+#define THIEF (UINT64_C(1) << 61) /* a caller that uses the session of another */
 
 /* forwarded.c: requests from node to node, and their answers; deaths have no number and no answer */
 #define NUMBER_OF_DEATHS 0
@@ -304,7 +305,7 @@ bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t 
                     const uint8_t *bytes, size_t size, bool may_double);
 void forwarded_take(struct testbed *testbed, const struct event *event);
 
-/* deaths.c: what a node tells the leader of processes of its machine */
+/* deaths.c: what a node tells the leader about processes of its machine */
 void deaths_report(struct service *service);
 
 /* sessionless.c: requests without a session, as of the API */
@@ -342,7 +343,7 @@ void program_take(struct testbed *testbed, const struct event *event);
 bool program_is_frozen(const struct program *program);
 void program_clear(struct program *program);
 
-/* pending.c: what programs ask, and what comes of it */
+/* pending.c: what programs ask, and the outcome */
 uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigned group, const Gavel__Op *op,
                         uint64_t value);
 void pending_ask(struct program *program, enum pending_kind kind, unsigned group);
@@ -361,7 +362,7 @@ void campaign_result(struct program *program, const struct pending *pending, enu
 void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown);
 void campaign_write_note(struct program *program, unsigned group);
 void campaign_wish(struct program *program, unsigned group);
-/* By its own clock: it must look before it acts. */
+/* By its own clock, which it must check before it acts. */
 bool candidacy_may_work(const struct program *program, const struct candidacy *candidacy, unsigned group);
 void candidacy_work(struct program *program, unsigned group);
 void candidacy_rest(struct program *program, unsigned group);
@@ -371,7 +372,7 @@ void lease_act(struct program *program, unsigned group);
 void lease_result(struct program *program, const struct pending *pending, enum gavel_status status,
                   const Gavel__OpResult *result);
 void lease_looked(struct program *program, unsigned group, const Gavel__Group *shown);
-/* The time that is sure of a lease, or a time to live, on the slowest clock. */
+/* The guaranteed time of a lease or a time to live, on the slowest clock. */
 gavel_ns lease_sure(const struct program *program, int64_t lease_ms);
 
 /* client_faults.c */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Candidates of groups that live in the namespaces of
- * the nodes and use them as a store, while everything is done to the nodes
- * that is done to nodes, and some things to the candidates.
+ * Candidates of groups that run in the namespaces of the nodes and use them as
+ * a store, while the nodes suffer all their faults, and the candidates some of
+ * their own.
  *
  *     group g1   run 1 · run 2 · session 3   each beats into one log per group (tests/run)
  *     group g2   run 4 · run 5 · session 6 …
  *
- * A `gavel run` holds a lease mandate, a session_candidate one of its session; both stand
- * in the same groups. Nothing is believed but the logs of beats.
+ * A `gavel run` holds a mandate by lease, a session_candidate one by session;
+ * both stand in the same groups. Only the logs of beats are believed.
  */
 #ifndef CHAOS_CANDIDATES_H
 #define CHAOS_CANDIDATES_H
@@ -22,7 +22,7 @@
 
 struct candidate {
     pid_t pid; /* 0: none */
-    int node;  /* in whose namespace it lives */
+    int node;  /* whose namespace it runs in */
     int group;
     bool has_session;
     bool is_paused;
@@ -34,23 +34,23 @@ struct candidates {
     char session_candidate[PATH_MAX];
     char address[1024]; /* of the cluster, behind gavel:// */
     struct candidate list[CANDIDATES];
-    int ended; /* that had to be started again */
+    int ended; /* how many had to be started again */
 };
 
 /* All of them, on the founders' namespaces. */
 void candidates_start(struct candidates *candidates, struct cluster *cluster, const char *beat,
                       const char *session_candidate);
 
-/* Does something to one of them; `random` decides. Whoever has ended, or was frozen before, goes on. */
+/* Disturbs one of them; `random` decides how. Those that have ended, or were frozen before, go on. */
 void candidates_disturb(struct candidates *candidates, uint32_t random);
 
 /* The candidate that beat last in that group; NULL: none has. */
 const struct candidate *candidates_worker(const struct candidates *candidates, int group);
 
-/* Everybody goes on; then every group must be worked for within the limit. Prints which is not. */
+/* Lets all go on; then every group must have a working leader within the limit. Prints those that do not. */
 bool candidates_are_led(struct candidates *candidates, int limit_ms);
 
-/* Ends all in order, kills who does not; false if somebody had to be killed. */
+/* Ends all in order and kills those that do not end; false if any had to be killed. */
 bool candidates_stop(struct candidates *candidates, int limit_ms);
 
 /* The referee of tests/run over the log of each group. */

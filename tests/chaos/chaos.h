@@ -9,7 +9,7 @@
 
 #define FOUNDERS 5
 #define FOUNDERS_SET 0x1fu
-#define NEWCOMER 5 /* joins, votes for a while, goes */
+#define NEWCOMER 5 /* joins, votes for a while, leaves */
 #define NODES 6
 #define FAULTS_MAX 32
 
@@ -32,7 +32,7 @@ struct chaos {
     struct candidates candidates;
     bool has_candidates;
     uint64_t random;
-    bool may_vote; /* the newcomer: it was to be made a voter, and is not known to be none again */
+    bool may_vote; /* the newcomer: it may have become a voter, and is not known to have been demoted again */
     int done[FAULTS_MAX];
     int64_t wait_sum_ms;
     int64_t wait_max_ms;

@@ -2,8 +2,8 @@
 
 /*
  * The nodes of a test: real gaveld processes in the namespaces of a network,
- * with TLS between them, and whatever is done to them. Each deed that the
- * referee has to know of is written down when it is done.
+ * with TLS between them, and what is done to them. Each deed that the referee
+ * has to know is recorded when it is done.
  *
  * Nodes are numbered from 0 and named n1, n2, …; sets of them are bits.
  */
@@ -25,7 +25,7 @@ struct cluster_node {
     pid_t guard; /* the process that was started; 0: none */
     int log;     /* its standard error, appended to over all its lives */
     bool is_paused;
-    bool is_founder; /* begins with the others; otherwise it joins */
+    bool is_founder; /* starts with the others; otherwise it joins */
 };
 
 struct cluster {
@@ -43,7 +43,7 @@ struct cluster {
     struct naps naps;
 };
 
-/* What a node says of itself. */
+/* What a node says about itself. */
 struct cluster_status {
     bool is_leader;
     bool has_lease;
@@ -70,7 +70,7 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
 /* Makes one of the founders a witness; before anything is started. */
 void cluster_set_witness(struct cluster *cluster, int node);
 
-/* Kills whatever still runs and removes the folder, unless it is to be kept. */
+/* Kills everything that still runs and removes the folder, unless it is to be kept. */
 void cluster_done(struct cluster *cluster, bool is_kept);
 
 /* Starts the guard of a node; a founder bootstraps, another joins. */
@@ -81,7 +81,7 @@ pid_t cluster_node_pid(const struct cluster *cluster, int node);
 
 /* SIGKILL for the node process only: the guard sends its obituary and starts it again. */
 void cluster_kill_node(struct cluster *cluster, int node);
-/* … for the guard, and with it the node: silence. Returns when both are dead. */
+/* SIGKILL for the guard, and with it the node: no obituary. Returns when both are dead. */
 void cluster_kill_both(struct cluster *cluster, int node);
 /* SIGSTOP and SIGCONT for the node process. */
 void cluster_pause(struct cluster *cluster, int node);
@@ -91,21 +91,23 @@ int cluster_stop(struct cluster *cluster, int node, int limit_ms);
 /* Whether a guard that we did not stop has ended; then the exit code, as of waitpid(). */
 bool cluster_has_ended(struct cluster *cluster, int node, int *ret_status);
 
-/* Asks a node for its status, and writes it down for the referee. False if it does not answer. */
+/* Asks a node for its status, and records it for the referee. False if it does not answer. */
 bool cluster_look(struct cluster *cluster, int node, struct cluster_status *ret_status);
 
-/* Any other question. */
+/* Any other request. */
 int cluster_ask(struct cluster *cluster, int node, const char *method, const char *path, const char *body,
                 int limit_ms, json_t **ret_json);
 
 /* The node of that set that says it has a lease, or -1. */
 int cluster_leader(struct cluster *cluster, unsigned nodes);
 
-/* Until one of the nodes has a lease, or none of them; -1 or false after the limit. */
+/* Waits until one of the nodes has a lease, or none of them; -1 or false after the limit. */
 int cluster_await_leader(struct cluster *cluster, unsigned nodes, int limit_ms);
 bool cluster_await_nobody(struct cluster *cluster, unsigned nodes, int limit_ms);
-/* Until every node of the set follows one leader of that set, has applied what it committed, and holds the
- * same table. */
+/*
+ * Waits until every node of the set follows one leader of that set, has applied
+ * what it committed, and holds the same table.
+ */
 bool cluster_await_agreement(struct cluster *cluster, unsigned nodes, int limit_ms);
 
 /* The set of nodes whose process runs and is not paused. */
@@ -114,12 +116,16 @@ unsigned cluster_alive(const struct cluster *cluster);
 /* A line for people in the deeds, and on the terminal if it is verbose. */
 __attribute__((format(printf, 2, 3))) void cluster_tell(struct cluster *cluster, const char *format, ...);
 
-/* The referee over all logs: prints, and is true if there is no contradiction and there were so many
- * claims. */
+/*
+ * Runs the referee over all logs and prints its findings; true if there is no
+ * contradiction and there were at least claims_min claims.
+ */
 bool cluster_referee(struct cluster *cluster, size_t claims_min);
 
-/* Whether no log tells of a failed assertion, a sanitizer, or a node that died of itself; prints what
- * does. */
+/*
+ * Whether no log reports a failed assertion, a sanitizer, or a node that died
+ * by itself; prints those that do.
+ */
 bool cluster_is_sane(const struct cluster *cluster);
 
 #endif

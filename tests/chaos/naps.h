@@ -2,10 +2,10 @@
 
 /*
  * Whether the machine itself slept: a process that wants to run every two
- * milliseconds, before everything else where that is permitted, and writes
- * down when it could not. A virtual machine that was stopped for a second is
- * no fault of the nodes; a node that keeps others from running is, and is not
- * excused: the watcher comes before it.
+ * milliseconds, ahead of everything else where that is permitted, and records
+ * when it could not. A virtual machine that was stopped for a second is not the
+ * nodes' fault. A node that keeps others from running is at fault and not
+ * excused: the watcher runs ahead of it.
  */
 #ifndef CHAOS_NAPS_H
 #define CHAOS_NAPS_H

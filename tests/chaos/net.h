@@ -12,7 +12,7 @@
  *         └────┘     └────┘     └────┘     └────┘
  *
  * Namespaces are held by descriptors only: whatever happens to the test, the
- * kernel takes them away with its last process.
+ * kernel removes them with its last process.
  */
 #ifndef CHAOS_NET_H
 #define CHAOS_NET_H
@@ -26,7 +26,7 @@
 enum net_cut {
     NET_OPEN,
     NET_LOST,    /* what is sent vanishes: dropped where it arrives */
-    NET_REFUSED, /* … and the sender is told that there is no way */
+    NET_REFUSED, /* … and the sender gets an error: no route */
 };
 
 struct net {
@@ -48,7 +48,10 @@ void net_address(int node, char *buffer, size_t size);
 /* Moves the calling process into the namespace of a node: for a child before exec(). */
 bool net_enter(const struct net *net, int node);
 
-/* A TCP socket of that namespace, close-on-exec and non-blocking; -1. The caller stays where it is. */
+/*
+ * A TCP socket of that namespace, close-on-exec and non-blocking; -1 on
+ * failure. The caller stays where it is.
+ */
 int net_socket(const struct net *net, int node);
 
 /* One way. Setting what is already so is free. Aborts if the kernel refuses: a test whose cuts do not cut
@@ -56,7 +59,7 @@ int net_socket(const struct net *net, int node);
 void net_set(struct net *net, int from, int to, enum net_cut cut);
 void net_set_both(struct net *net, int a, int b, enum net_cut cut);
 
-/* Everybody hears everybody. */
+/* All nodes hear each other. */
 void net_heal(struct net *net);
 
 /* Bit sets of nodes: cuts every link, both ways, between a node in the set and one that is not. */

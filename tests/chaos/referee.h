@@ -2,9 +2,9 @@
 
 /*
  * The referee: whether what the nodes of a cluster logged can all be true, if
- * gavel keeps its promises (S1, S3, S4). It uses nothing of src/, believes
- * nobody, and never asks a node: it reads the logs and the list of deeds, what
- * the test did and saw, when everything is over.
+ * gavel keeps its promises (S1, S3, S4). It uses nothing of src/, trusts no
+ * node, and never asks one: when everything is over, it reads the logs and the
+ * list of deeds, what the test did and saw.
  *
  *     n1   leads (3,1) ├──── lease … lease ────┤ work stopped
  *     n2                                          leads (4,1) ├─── lease ───┤ … node died
@@ -20,15 +20,16 @@
  *     msg="work stopped" term= lease_epoch= at_ns=
  *     msg="node died" at_ns=                or "node stopped", after an orderly end
  * Deeds:
- *     msg=killed node= at_ns=           guard and node are dead, by the test's own eyes
- *     msg=struck node= at_ns=           SIGKILL was sent to the node: it does nothing any more
+ *     msg=killed node= at_ns=           guard and node are dead, as the test itself saw
+ *     msg=struck node= at_ns=           SIGKILL was sent to the node: it does nothing from now on
  *     msg=paused node= at_ns=           about to stop the process …
  *     msg=resumed node= at_ns=          … and it goes on
  *     msg=slept at_ns= until_ns=        the whole machine did nothing
  *     msg=waited [node=] at_ns= until_ns= wait_ns=
- *                                       its processes, or everybody's, wanted a processor for so long and had
- * none msg=clock node= offset_ns=        its clock is ahead of the others' by so much msg=status node= at_ns=
- * [heard_ns=] term= lease_epoch= has_lease= generation= commit= applied= revision= digest=
+ *                                       its processes, or those of all nodes, waited that long for a CPU
+ *     msg=clock node= offset_ns=        its clock is ahead of the others' by this much
+ *     msg=status node= at_ns= [heard_ns=] term= lease_epoch= has_lease= generation= commit= applied=
+ *                revision= digest=
  */
 #ifndef CHAOS_REFEREE_H
 #define CHAOS_REFEREE_H
@@ -43,12 +44,12 @@ enum referee_rule {
     RULE_OVERLAP, /* two claims overlap in time */
     RULE_TOKEN,   /* a later claim has no higher token {term, lease_epoch} */
     RULE_UNENDED, /* a node leads again without an end of its last claim */
-    RULE_STRAY,   /* a lease or an end of a claim that was never made */
+    RULE_STRAY,   /* a lease or an end without a claim */
     RULE_LATE,    /* work stopped long after the lease was over, and neither a pause nor a wait explains it */
     RULE_BOAST,   /* a node says that it leads when it has no claim */
     RULE_DIGEST,  /* two nodes have applied the same entries and hold different tables */
-    RULE_LOST,    /* a leader knows less to be committed than somebody did before it */
-    RULE_BAD_LINE, /* a line of the kinds above that lacks something */
+    RULE_LOST,    /* a leader knows less to be committed than a node did before it */
+    RULE_BAD_LINE, /* a line of the kinds above that is incomplete */
 };
 #define RULE_COUNT (RULE_BAD_LINE + 1)
 
@@ -57,7 +58,7 @@ struct referee;
 struct referee *referee_new(void);
 void referee_free(struct referee *referee);
 
-/* How long after the end of a lease work may stop, besides what it waited; 100 ms unless told. */
+/* How long after the end of a lease work may stop, besides the time it waited; default 100 ms. */
 void referee_set_late_ms(struct referee *referee, int64_t late_ms);
 
 /* One line of the log of a node; `origin` (file and line) names it for people. Both are copied. */

@@ -28,8 +28,8 @@ struct claim {
     int64_t stopped;
     int64_t died;
     int64_t denied;    /* the node itself said that it has no lease */
-    int64_t alive_at;  /* the last that is known of it before any end */
-    bool is_seen_only; /* the log was lost with the node; it told us, though */
+    int64_t alive_at;  /* the last sign of it before any end */
+    bool is_seen_only; /* the log was lost with the node, but its status was seen */
     const char *line;  /* borrowed from referee.lines, as all of these */
     const char *lease_line;
     const char *end_line;
@@ -50,14 +50,14 @@ struct deed {
     int node;
     int64_t at;
     int64_t until; /* SLEPT, WAITED */
-    int64_t wait;  /* WAITED: so much of it, or more if several threads did */
+    int64_t wait;  /* WAITED: how much of it, or more if several threads did */
     const char *line;
 };
 
 struct status {
     int node;
     int64_t at;
-    int64_t heard; /* when the answer came: it was true at some time in between; at if not told */
+    int64_t heard; /* when the answer came: it was true at some instant in between; `at` if not given */
     struct token token;
     bool has_lease;
     int64_t generation;
@@ -91,10 +91,10 @@ struct referee {
 
     /* the judgement */
     uint64_t terms;
-    uint64_t pairs;      /* of claims, whose overlap was looked at */
+    uint64_t pairs;      /* of claims whose overlap was checked */
     uint64_t equals;     /* pairs of statuses that had to have the same digest */
-    uint64_t boasts;     /* statuses that told of a lease, held against the claims */
-    uint64_t seen_only;  /* claims that only statuses told of */
+    uint64_t boasts;     /* statuses with a lease, compared with the claims */
+    uint64_t seen_only;  /* claims known only from statuses */
     int64_t late_max_ns; /* how late work stopped that was not paused, without what it waited */
     int64_t gap_min_ns;  /* between the end of a claim and the beginning of another node's next; -1 none */
     uint64_t found[RULE_COUNT];

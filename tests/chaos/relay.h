@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The APIs of all nodes on the loopback of the test, whatever becomes of their links: for `gavel check`,
- * which wants to ask all of them at once. */
+/*
+ * The APIs of all nodes on the loopback of the test, whatever happens to their
+ * links: for `gavel check`, which asks all of them at once.
+ */
 #ifndef CHAOS_RELAY_H
 #define CHAOS_RELAY_H
 

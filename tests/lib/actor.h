@@ -14,7 +14,7 @@
 struct stage {
     struct scene *scene;
     const char *role;  /* the program that plays the candidates */
-    const char *guard; /* NULL: they have none; else gavel-guard, and nobody sees whether they live */
+    const char *guard; /* NULL: they have none; else gavel-guard, and none can see whether another is alive */
 };
 
 /* cmocka's setup and teardown of a stage: *state is one whose scene they make. */

@@ -2,8 +2,8 @@
 
 /*
  * What the tests of libgavel share: a folder with a store of its own, and a
- * recorder that writes down what a candidate's callbacks say and lets a test
- * wait for it with a limit.
+ * recorder that notes what a candidate's callbacks report and lets a test wait
+ * for it with a limit.
  */
 #ifndef TESTS_LIB_HARNESS_H
 #define TESTS_LIB_HARNESS_H
@@ -46,14 +46,14 @@ struct recorder {
     bool was_leader_when_elected; /* gavel_is_leader() inside on_elected */
     bool was_leader_when_demoted; /* gavel_is_leader() inside on_demoted */
     int64_t demoted_at_ns;
-    gavel_ms hang_ms; /* on_demoted takes so long */
+    gavel_ms hang_ms; /* how long on_demoted takes */
     char order[32];   /* e on_elected, B became_leader, L lost_leadership, d on_demoted, as they came */
 };
 
 void recorder_init(struct recorder *recorder);
 void recorder_done(struct recorder *recorder);
 
-/* A subscriber that tells this recorder everything. */
+/* A subscriber that passes everything to this recorder. */
 struct gavel_subscriber recorder_subscriber(struct recorder *recorder);
 
 /* Waits until *counter (of this recorder) is at least `least`; false after limit_ms. */
@@ -61,8 +61,7 @@ bool recorder_sees(struct recorder *recorder, const int *counter, int least, gav
 
 int recorder_count(struct recorder *recorder, const int *counter);
 
-/* Asks again and again, at short intervals, until it is true; false after limit_ms. For what no callback
- * tells. */
+/* Polls at short intervals until it is true; false after limit_ms. For what no callback reports. */
 bool comes_true(bool (*is_true)(void *argument), void *argument, gavel_ms limit_ms);
 
 /* The preset `local` with shorter times, for tests that must wait for a lease to run out. */

@@ -5,13 +5,13 @@
  * of every command appends to one file.
  *
  * A beat is 32 bytes and one write(2) to a file opened with O_APPEND. The
- * kernel appends under the inode's lock, and 32 bytes at a multiple of 32
- * never cross a page, so a beat is there as a whole or not at all, whenever
- * its process is killed. The order in the file is the order in which the
- * beats were done, whatever the clock says; the time in them says when.
+ * kernel appends under the inode's lock, and 32 bytes at a multiple of 32 never
+ * cross a page, so a beat is complete or absent, whenever its process is
+ * killed. The order in the file is the order in which the beats were done,
+ * whatever the clock says; the time in them says when.
  *
  * Each process that may beat has a shared flock(2) on the file, which the
- * kernel takes away with its last descriptor. Whoever gets an exclusive one
+ * kernel removes with its last descriptor. A process that gets an exclusive one
  * knows that none of them is left, however it tried to get away.
  */
 #ifndef RUN_BEAT_LOG_H
@@ -61,7 +61,7 @@ void beat_reader_close(struct beat_reader *reader);
 enum beat_read {
     BEAT_READ,    /* *ret_beat is the next one */
     BEAT_NONE,    /* no more so far */
-    BEAT_DAMAGED, /* what stands there is no beat; it was passed over */
+    BEAT_DAMAGED, /* not a beat; it was skipped */
 };
 
 enum beat_read beat_reader_next(struct beat_reader *reader, struct beat *ret_beat);

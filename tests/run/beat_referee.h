@@ -28,7 +28,7 @@ enum fault_found {
     FOUND_OVERLAP,    /* a beat that was not later than all those of lower epochs */
     FOUND_SHARED,     /* two members beat in one epoch */
     FOUND_NO_MANDATE, /* a beat without an epoch */
-    FOUND_DAMAGED,    /* something in the log that is no beat */
+    FOUND_DAMAGED,    /* something in the log that is not a beat */
 };
 #define FOUND_COUNT (FOUND_DAMAGED + 1)
 
@@ -62,13 +62,13 @@ void beat_referee_init(struct beat_referee *referee);
 /* The next beat of the log. */
 void beat_referee_beat(struct beat_referee *referee, const struct beat *beat);
 
-/* Something in the log was no beat. */
+/* Something in the log was not a beat. */
 void beat_referee_damage(struct beat_referee *referee);
 
 /* All that the log has by now. */
 void beat_referee_read(struct beat_referee *referee, struct beat_reader *reader);
 
-/* How many faults were found in all. 0 is what everybody wants. */
+/* How many faults were found in total. */
 uint64_t beat_referee_found(const struct beat_referee *referee);
 
 /* The newest epoch; NULL if there was no beat yet. */
@@ -77,7 +77,7 @@ const struct epoch_span *beat_referee_newest(const struct beat_referee *referee)
 /* The span of an epoch; NULL if it never beat. */
 const struct epoch_span *beat_referee_span(const struct beat_referee *referee, uint64_t epoch);
 
-/* Says what was found, each line after `# `, as TAP wants it. */
+/* Prints what was found, each line after `# `, as TAP requires. */
 void beat_referee_print(const struct beat_referee *referee, FILE *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An election: some `gavel run` of one group on one store, in a temporary folder,
- * each with a command that beats into one log. The store is a SQLite file in
- * that folder, unless a driver says otherwise before it starts them.
+ * An election: several `gavel run` of one group on one store, in a temporary
+ * folder, each with a command that beats into one log. The store is a SQLite
+ * file in that folder, unless the driver sets another before it starts them.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat ── …
  *           ├─ gavel run (elector) ── guard
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Short, so that many faults fit into a test; `gavel check` says that they add up. */
+/* Short, so that many faults fit into a test; `gavel check` confirms that they add up. */
 #define LEASE_MS 1000
 #define STOP_MARGIN_MS 50
 #define DRIFT_PPM 1000
@@ -36,9 +36,9 @@
 struct candidate {
     uint16_t number;
     unsigned lives;           /* how often it was started */
-    char id[32];              /* of its present life; each has a new one */
+    char id[32];              /* of its current life; each has a new one */
     pid_t pid;                /* of its elector; 0: not running */
-    int exit_code;            /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
+    int exit_code;            /* of its last life, as a shell reports it; EXIT_NOT_YET while it runs */
     bool is_wild;             /* its command ignores SIGTERM, and has grandchildren that get away */
     const char *orphan_grace; /* how long its command may live on when the elector is killed */
     const char *store;        /* its way to the store; NULL: the file of the election */
@@ -58,7 +58,7 @@ struct election {
     struct beat_reader reader;
     struct beat_referee referee;
     struct beat latest;             /* of the command itself, in the newest epoch */
-    bool has_role[BEAT_ROLE_COUNT]; /* who has beaten in the newest epoch */
+    bool has_role[BEAT_ROLE_COUNT]; /* which have beaten in the newest epoch */
     sqlite3 *look;                  /* for reading the store */
     sqlite3 *cut;                   /* for holding its lock */
     int shm;                        /* for asking who has it; 0: not open yet */
@@ -67,12 +67,12 @@ struct election {
 /* Makes the folder; the programs are borrowed. Ends the driver with a message if it cannot. */
 void election_open(struct election *election, const char *gavel, const char *beat);
 
-/* Lets everybody leave in order, and waits for it. */
+/* Lets all leave in order, and waits for that. */
 void election_dismiss(struct election *election);
 
 /*
- * After the last election was dismissed: ends what had got away from them and
- * has become our child. How many that were.
+ * After the last election was dismissed: ends the processes that got away from
+ * them and became our children. Returns how many.
  */
 size_t election_sweep(void);
 
@@ -84,10 +84,10 @@ struct candidate *election_add(struct election *election, bool is_wild);
 
 void election_start(struct election *election, struct candidate *candidate);
 
-/* Takes note of those that have ended, and reads the log. */
+/* Notes which have ended, and reads the log. */
 void election_look(struct election *election);
 
-/* Whether its present life has registered in the store; its heartbeats so far, 0 if not. */
+/* The heartbeats of its current life in the store so far; 0 if it has not registered. */
 int64_t election_heartbeats(struct election *election, const struct candidate *candidate);
 
 /* The processes of a leader, for faults. */
@@ -100,7 +100,7 @@ struct leader {
     pid_t pids[3]; /* of them, in this order; for looking only */
 };
 
-/* Who beats now. False if that is not clear at the moment. */
+/* Finds the one that beats now. False if that is not clear at the moment. */
 bool election_find_leader(struct election *election, struct leader *ret_leader);
 void leader_done(struct leader *leader);
 
@@ -117,7 +117,7 @@ void election_mend(struct election *election);
 /* `gavel handover`; its exit code. */
 int election_handover(const struct election *election);
 
-/* What the candidates have said last, for who looks into a failure. */
+/* Prints the last output of the candidates, for the analysis of a failure. */
 void election_print_logs(const struct election *election);
 
 /* A millisecond of sleep between two looks. */

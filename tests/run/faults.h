@@ -10,7 +10,7 @@
 
 enum fault_outcome {
     OUTCOME_NEXT, /* another epoch begins */
-    OUTCOME_SAME, /* nobody is to notice */
+    OUTCOME_SAME, /* nothing may change */
 };
 
 struct fault {
@@ -22,7 +22,7 @@ struct fault {
      * itself is promised to die in time; what it started may get away.
      */
     bool is_for_tame_only;
-    bool counts_from_mending; /* nobody can lead before */
+    bool counts_from_mending; /* no candidate can lead before */
     /* False with a note if it could not be done. */
     bool (*inject)(struct election *election, struct leader *leader, struct prng *prng);
     /* Afterwards, or for OUTCOME_SAME before anything is awaited. May be NULL. */

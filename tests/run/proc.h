@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Processes that are not our children: who they are, and signals that cannot meet a stranger. */
+/* Processes that are not our children: finding them, and signals that cannot reach the wrong one. */
 #ifndef RUN_PROC_H
 #define RUN_PROC_H
 
@@ -16,8 +16,8 @@ size_t proc_children(pid_t pid, pid_t *pids, size_t room);
 
 /*
  * A handle of a process whose parent is the given one; -1 if it is not. Since
- * it is looked at after the handle was opened, it is that process and no
- * other that has got its number since.
+ * the parent is checked after the handle was opened, it is that process and not
+ * one that reused its number.
  */
 int proc_open(pid_t pid, pid_t parent);
 

@@ -13,9 +13,9 @@ struct test_helper {
 };
 
 /*
- * Starts one: run(argument, fd) in a child that has nothing open but that descriptor, for both ways, and
- * lock_fd, so that what is locked by it is locked as long as the child lives. What it returns is its exit
- * code.
+ * Starts one: calls run(argument, fd) in a child that has only two open
+ * descriptors: fd, for both directions, and lock_fd, so that its lock holds as
+ * long as the child lives. Its return value is the exit code.
  */
 void test_helper_start(struct test_helper *helper, int (*run)(const void *argument, int fd),
                        const void *argument, int lock_fd);

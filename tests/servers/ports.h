@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Ports on loopback that no other test uses: whoever has the lock of a block
- * has its ports. They are below those that the system gives to clients.
+ * Ports on loopback that no other test uses: the holder of the lock of a block
+ * owns its ports. They are below those that the system gives to clients.
  * ports.sh does the same for shell scripts.
  */
 #ifndef TESTS_SERVERS_PORTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A proxy in front of a server of the tests, which delays, swallows and cuts
- * on command; relay.h tells what it understands. It ends with the test.
+ * A proxy in front of a server of the tests, which delays, swallows and cuts on
+ * command; relay.h lists the commands. It ends with the test.
  *
  *     test_proxy_start(&proxy, server.port);
  *     test_server_url(&server, "t1", proxy.address, url, sizeof url);
@@ -34,7 +34,7 @@ void test_proxy_start(struct test_proxy *proxy, int target_port);
 /* Safe on a zeroed struct. */
 void test_proxy_stop(struct test_proxy *proxy);
 
-/* Gives a command, which is in force when this returns; fails the test if it is none. */
+/* Gives a command, which is in force when this returns; fails the test if it is not a command. */
 void test_proxy_say(struct test_proxy *proxy, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct test_proxy_count test_proxy_count(struct test_proxy *proxy);

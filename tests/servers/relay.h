@@ -5,16 +5,16 @@
  * Commands are lines, each answered with "good" (or "bad") when it is in force:
  *
  *     pass           everything passes, at once; connections that lost bytes are cut
- *     delay UP DOWN  what comes from now on arrives so many milliseconds later, at server and client
- *     drop           connections are taken, and nothing passes in either direction
- *     cut            all connections there are end with a reset
- *     fin, rst       the server's side of all connections there are ends, with a FIN or a reset; the
+ *     delay UP DOWN  from now on data arrives UP milliseconds later at the server and DOWN at the client
+ *     drop           connections are accepted, but nothing passes in either direction
+ *     cut            all existing connections end with a reset
+ *     fin, rst       the server's side of all existing connections ends, with a FIN or a reset; the
  *                    client's side stays open and hears nothing more
  *     mute [N]       once the server has got N more bytes (0: now) nothing it says arrives
  *     snap [N]       likewise, and each connection is reset when the server answers on it
- *     refuse         new connections are refused; those there are live on
- *     count          answers "good UP DOWN OPENED": bytes that passed to the server and to the clients,
- *                    and connections taken so far
+ *     refuse         new connections are refused; existing ones live on
+ *     count          answers "good UP DOWN OPENED": bytes passed to the server and to the clients,
+ *                    and connections accepted so far
  *
  * "drop", "mute", "snap" and "refuse" last until "pass"; they, and "delay", may be in force together.
  */

@@ -27,13 +27,13 @@ struct relay_links {
     bool drops;            /* nothing passes */
     bool mutes;            /* what the server says is swallowed … */
     bool snaps;            /* … or ends the link … */
-    uint64_t silent_after; /* … once so many bytes have gone to it in all */
+    uint64_t silent_after; /* … once this many bytes in total have gone to it */
     gavel_ms delay_ms[2];
     uint64_t passed[2]; /* bytes */
     uint64_t opened;    /* links so far */
     bool is_out_of_memory;
     LIST_HEAD(, link) list;
-    size_t count; /* of links there are; at most RELAY_LINKS_MAX, which the caller sees to */
+    size_t count; /* of links; at most RELAY_LINKS_MAX, which the caller ensures */
 };
 
 /* That port of this machine. */
@@ -48,7 +48,7 @@ void relay_links_cut(struct relay_links *links, bool spoiled_only);
 /* Ends the server's side of all, with a reset or a FIN; their clients see nothing of it. */
 void relay_links_leave_server(struct relay_links *links, bool by_reset);
 
-/* What is on its way is due now. */
+/* Makes everything on its way due now. */
 void relay_links_hurry(struct relay_links *links);
 
 /* Fills in what to wait for, two for each link, and lowers *until to when the next piece is due. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Real servers for the tests in C: MariaDB, etcd and radosgw, on loopback, in
- * a folder and on ports of their own. They end with the test, also with one
- * that crashes or is killed: a process beside it (server_owner.h) sees to that.
+ * Real servers for the tests in C: MariaDB, etcd and radosgw, on loopback, in a
+ * folder and on ports of their own. They end with the test, even if it crashes
+ * or is killed: a process beside it (server_owner.h) ensures that.
  *
  * One per program, started by its main() or a group's set-up; each test has a
  * database, bucket or prefix of its own:
@@ -14,8 +14,8 @@
  *     …
  *     test_server_stop(&server);
  *
- * Whatever cannot be done fails the test, with the end of the server's log.
- * All calls are for the thread that started it.
+ * Any failure fails the test, with the end of the server's log. All calls are
+ * for the thread that started it.
  */
 #ifndef TESTS_SERVERS_SERVER_H
 #define TESTS_SERVERS_SERVER_H
@@ -32,9 +32,9 @@ enum test_server_kind {
 };
 
 #define TEST_SERVER_MEMBERS 3 /* of a cluster */
-#define TEST_SERVER_ALL (-1)  /* all members; or the server that is the only one */
+#define TEST_SERVER_ALL (-1)  /* all members, or the only server */
 
-/* Who may do everything, on mariadb (as user) and radosgw (as access key); etcd asks for nobody. */
+/* The user (mariadb) or access key (radosgw) with all rights; etcd requires none. */
 #define TEST_SERVER_USER "gavel"
 #define TEST_SERVER_PASSWORD "testsecret"
 
@@ -74,7 +74,7 @@ void test_server_url(const struct test_server *server, const char *name, const c
 /* Of a cluster one member, or TEST_SERVER_ALL. Only the gateway of radosgw is killed: its data is in
  * memory. */
 void test_server_kill(struct test_server *server, int member); /* by SIGKILL; gone when it returns */
-void test_server_restart(struct test_server *server); /* what was killed, with folder and ports of before */
+void test_server_restart(struct test_server *server); /* what was killed, with the same folder and ports */
 void test_server_freeze(struct test_server *server, int member); /* by SIGSTOP; of radosgw the OSD */
 void test_server_thaw(struct test_server *server, int member);
 

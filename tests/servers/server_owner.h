@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A process beside a test that starts its servers, and ends them with it: all
- * that it started, however deep, becomes its own child when the parent ends (it
- * is a subreaper), so nothing can slip away.
+ * A process beside a test that starts its servers, and ends them with it. It is
+ * a subreaper: every process it started, however deep, becomes its own child
+ * when the parent ends, so none can escape.
  *
  * It takes commands, one per line, and answers each with "good" or "bad":
  *
@@ -12,7 +12,7 @@
  *                            one that is to die is gone before the answer
  *
  * When its input ends or its parent dies, it kills all, removes the folder and
- * ends. What commands have to say goes to standard error.
+ * ends. The output of commands goes to standard error.
  */
 #ifndef TESTS_SERVERS_SERVER_OWNER_H
 #define TESTS_SERVERS_SERVER_OWNER_H

@@ -25,7 +25,7 @@ struct actor {
     int pid;
     struct candidate candidate;
     bool is_alive;
-    bool is_unseen; /* nobody can tell whether its process lives */
+    bool is_unseen; /* the others cannot see whether its process is alive */
     bool is_paused;
     bool is_cut;
     bool is_deaf;
@@ -59,7 +59,7 @@ void actor_feed(struct stage *stage, struct actor *actor, struct candidate_event
 /* When something is next due for this actor, and what to do then. */
 gavel_ns actor_due_at(const struct actor *actor);
 void actor_do_due(struct stage *stage, struct actor *actor);
-/* The process is gone; watchers are told unless nobody can see it. */
+/* The process is gone; watchers are told unless they cannot see it. */
 void actor_die(struct stage *stage, struct actor *actor, bool is_seen);
 
 /* The same, and its guard ends the work, releases for it and rings the others. */

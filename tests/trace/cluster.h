@@ -12,8 +12,10 @@ struct cluster;
 struct cluster *cluster_new(FILE *out);
 void cluster_free(struct cluster *cluster);
 
-/* Carries out one command of a script; a command that cannot be understood prints so, and thereby fails the
- * story. */
+/*
+ * Carries out one command of a script; a command that cannot be understood
+ * prints an error, and thereby fails the story.
+ */
 void cluster_command(struct cluster *cluster, const char *command);
 
 #endif

@@ -54,7 +54,7 @@ struct letter {
     uint64_t order;
     uint64_t after;
     bool is_held;
-    raft_id route; /* whose link it takes: the sender's, or of an obituary that of the dead node's host */
+    raft_id route; /* whose link it takes: the sender's; for an obituary, that of the dead node's host */
     struct raft_message message;
 };
 
@@ -125,7 +125,7 @@ struct cluster {
     struct letters post;
     uint64_t order;
     uint64_t read_id;
-    unsigned watched_kinds; /* messages whose every sending is told */
+    unsigned watched_kinds; /* kinds of messages that are always printed */
     bool watches_heartbeats;
     bool has_directories;   /* of data, each with a number */
     bool binds;             /* members to them from the beginning */
@@ -180,7 +180,7 @@ bool post_verify(void *context, const struct raft_certificate *certificate);
 /* tell.c */
 void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Something that must never be; the story fails whatever it expects. */
+/* Something that must never happen; the story fails whatever it expects. */
 void alarm_raise(const struct cluster *cluster, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 char name_of(raft_id id);

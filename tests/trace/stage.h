@@ -12,8 +12,10 @@ struct stage;
 struct stage *stage_new(FILE *out);
 void stage_free(struct stage *stage);
 
-/* Carries out one command of a script; a command that cannot be understood prints so, and thereby fails the
- * story. */
+/*
+ * Carries out one command of a script; a command that cannot be understood
+ * prints an error, and thereby fails the story.
+ */
 void stage_command(struct stage *stage, const char *command);
 
 #endif

@@ -6,8 +6,10 @@
 
 #include <stdint.h>
 
-/* A measure, of which the arguments are not used. Prints a table; 1 if there is nothing to measure because
- * nobody leads, otherwise 0. */
+/*
+ * A measure; the arguments are not used. Prints a table; 1 if there is nothing
+ * to measure because no node leads, otherwise 0.
+ */
 int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs);
 
 #endif

@@ -10,8 +10,11 @@
 
 #include <stdint.h>
 
-/* So many trials of each kind of fault and size of cluster. Prints a table; 1 if too few end within a second,
- * or if an invariant breaks, otherwise 0. */
+/*
+ * Runs `trials` trials of each kind of fault and size of cluster. Prints a
+ * table; 1 if too few end within a second, or if an invariant breaks, otherwise
+ * 0.
+ */
 int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs);
 
 #endif

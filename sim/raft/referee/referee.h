@@ -6,9 +6,9 @@
  *
  * It knows the simulated world only by the facts it is told, each when it
  * happens. From them it keeps a shadow of every node: what its disk holds, the
- * votes that became durable, which claim is open; and one history of all that
- * was ever committed. Each check looks only at what a fact changes, so that a
- * run of seconds costs milliseconds.
+ * votes that became durable, which claim is open; and one history of everything
+ * ever committed. Each check looks only at what a fact changes, so that a run
+ * of seconds costs milliseconds.
  *
  *   the world tells            what the referee does
  *   started, ended             compares what was restored with the disk as it was
@@ -87,9 +87,12 @@ extern const struct named raft_invariants[];
 /* What kind of run it is. */
 struct raft_referee_options {
     bool is_within_bound; /* clock rates differ by less than the bound, all the time */
-    bool has_forgeries;   /* obituaries of the living with a good mac: leases are not compared then */
-    /* No fault, and nobody asks a leader to go (no transfer, step-down, take-over, campaign, removal;
-     * prefers_priority off): then no leader is ever replaced. */
+    bool has_forgeries;   /* obituaries of living nodes with a valid mac: leases are not compared then */
+    /*
+     * No fault, and no leader is asked to go (no transfer, step-down,
+     * take-over, campaign, removal; prefers_priority off): then no leader is
+     * ever replaced.
+     */
     bool is_calm;
     /* Ends the run; must not return. `what` is borrowed. */
     void (*violate)(void *context, enum raft_invariant invariant, const char *what);
@@ -106,7 +109,7 @@ struct raft_referee_counts {
 
 struct raft_referee;
 
-/* One per thread, used for many runs; NULL without memory. _free accepts NULL. */
+/* One per thread, used for many runs; NULL: no memory. _free accepts NULL. */
 struct raft_referee *raft_referee_new(void);
 void raft_referee_free(struct raft_referee *referee);
 
@@ -120,7 +123,7 @@ void raft_referee_begin(struct raft_referee *referee, const struct raft_referee_
 #define RAFT_INVARIANT_BIT(invariant) (UINT64_C(1) << (invariant))
 void raft_referee_ignore(struct raft_referee *referee, uint64_t ignored);
 
-/* What gavel promises and what clients see, without the rules that are there to keep it. */
+/* What gavel promises and what clients see, without the rules that ensure it. */
 extern const uint64_t raft_invariants_promised;
 
 /* Ends the run, unless this invariant is ignored. */
@@ -129,7 +132,7 @@ void raft_referee_violate(struct raft_referee *referee, enum raft_invariant inva
 
 const struct raft_referee_counts *raft_referee_counts(const struct raft_referee *referee);
 
-/* A node is up: after raft_init() said OK. `raft` is looked at until raft_referee_ended(). */
+/* A node is up, after raft_init() returned OK. `raft` is read until raft_referee_ended(). */
 void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struct raft *raft,
                           const struct raft_restore *restore);
 
@@ -143,10 +146,10 @@ void raft_referee_after(struct raft_referee *referee, gavel_ns at, raft_id id, c
                         enum gavel_status status, const struct raft_actions *actions);
 
 /*
- * A transaction is on the disk for good: synced, or found there after a crash
- * although it was never told. In the order of seq. `entries` are those it
- * appended (first … last), `snapshot` what it brought; both borrowed. Call it
- * before PERSISTED is told and before messages that waited for it leave.
+ * A transaction is durable: synced, or found there after a crash although that
+ * was never reported. In the order of seq. `entries` are those it appended
+ * (first … last), `snapshot` what it brought; both borrowed. Call it before
+ * PERSISTED is fed and before messages that waited for it leave.
  */
 void raft_referee_synced(struct raft_referee *referee, gavel_ns at, raft_id id,
                          const struct raft_persist *persist, const struct raft_entry *entries,
@@ -165,12 +168,14 @@ void raft_referee_signed(struct raft_referee *referee, gavel_ns at, raft_id id, 
  */
 void raft_referee_work_ended(struct raft_referee *referee, gavel_ns at, raft_id id);
 
-/* The model resource was written to with this token, and took it or not. `id` is who wrote. */
+/* The model resource was written to with this token, and accepted it or not. `id` is the writer. */
 void raft_referee_acted(struct raft_referee *referee, gavel_ns at, raft_id id, raft_term term,
                         uint64_t lease_epoch, bool is_accepted);
 
-/* The state machine of a node has applied an entry, each of an APPLY in its turn; `digest` is that of its
- * table afterwards. */
+/*
+ * The state machine of a node has applied an entry; called for each entry of an
+ * APPLY in turn. `digest` is that of its table afterwards.
+ */
 void raft_referee_applied(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index index,
                           const struct raft_entry *entry, uint64_t digest);
 
@@ -182,17 +187,20 @@ void raft_referee_restored(struct raft_referee *referee, gavel_ns at, raft_id id
 void raft_referee_acknowledged(struct raft_referee *referee, gavel_ns at, raft_index index);
 
 /*
- * A read begins: remember the result, and give it back when the read is answered from the state at `index`.
- * One that may rest on the lease is judged only where leases hold.
+ * A read begins: remember the result, and pass it back when the read is
+ * answered from the state at `index`. One that may rest on the lease is judged
+ * only where leases hold.
  */
 raft_index raft_referee_read_begins(const struct raft_referee *referee, bool needs_round);
 void raft_referee_read_answered(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index mark,
                                 raft_index index);
 
 /*
- * The liveness phase begins: these nodes, a majority of the voters of every configuration that can still
- * matter, run (or start within `start_within`), their links take at most `delay` one way and lose nothing,
- * their disks write within `write`. Nothing else reaches them any more, except messages that are under way.
+ * The liveness phase begins: these nodes, a majority of the voters of every
+ * configuration that can still matter, run (or start within `start_within`),
+ * their links take at most `delay` one way and lose nothing, their disks write
+ * within `write`. Nothing else reaches them, except messages that are under
+ * way.
  */
 struct raft_referee_healed {
     const raft_id *ids;
@@ -201,22 +209,25 @@ struct raft_referee_healed {
     gavel_ns delay;
     gavel_ns write;
     const struct raft_settings *settings; /* the longest of each time */
-    /* for the answers to a round, before its lease lapses: the least that any node has as leader */
+    /* time for the answers to a round, before its lease lapses: the least that any node has as leader */
     gavel_ns room;
-    /* NULL, or for each of them who of all ids hears it, as a bit set: a partial partition, for good */
+    /* NULL, or for each of them the bit set of ids that hear it: a permanent partial partition */
     const uint64_t *heard;
-    uint64_t far;       /* bit set of those ids that are too far away to be counted on … */
+    uint64_t far;       /* bit set of the ids that are too far away to count on … */
     gavel_ns far_delay; /* … one way */
 };
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed);
 
-/* Until when, in real time, one of them must be working (later if a leader removes itself meanwhile); and how
- * long the phase must last for raft_referee_over() to expect peace. Run at least until the latter. NEVER
- * before raft_referee_healed(). */
+/*
+ * By when, in real time, one of them must be working (later if a leader removes
+ * itself meanwhile); and how long the phase must last for raft_referee_over()
+ * to expect peace. Run at least until the latter. NEVER before
+ * raft_referee_healed().
+ */
 gavel_ns raft_referee_leader_by(const struct raft_referee *referee);
 gavel_ns raft_referee_peace_by(const struct raft_referee *referee);
 
-/* Every millisecond or so of the liveness phase; harmless before. */
+/* Call it about every millisecond of the liveness phase; harmless before. */
 void raft_referee_probe(struct raft_referee *referee, gavel_ns at);
 
 /* The run ends without a violation so far: the last checks. No proposal should be made in the last

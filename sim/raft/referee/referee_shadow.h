@@ -62,7 +62,10 @@ struct view {
     bool has_begun_transfer;
 };
 
-/* A promise as the referee understood it, from the replies; `until` on the clock of who made it. */
+/*
+ * A promise as the referee understood it, from the replies; `until` is on the
+ * clock of the node that made it.
+ */
 struct promised {
     struct raft_promise promise; /* leader 0: none */
     gavel_ns until;
@@ -79,7 +82,7 @@ struct acked {
     gavel_ns promise;
 };
 
-/* A read that a leader was asked for and has not answered. */
+/* A read that a leader has not answered yet. */
 struct asked_read {
     uint64_t id;
     bool needs_round;
@@ -111,12 +114,12 @@ struct shadow {
     uint64_t dead_incarnation; /* the newest that its guard signed an obituary of */
     struct view before;
     raft_index applied;
-    struct raft_config config; /* as of the last step, and where it stands in the log */
+    struct raft_config config; /* as of the last step, and its index in the log */
     raft_index config_index;
-    raft_index in_log[CONFIGS_KEPT]; /* where the configurations in its log stand */
+    raft_index in_log[CONFIGS_KEPT]; /* indexes of the configurations in its log */
     unsigned in_log_count;
-    struct terms memory;      /* the log as the PERSIST actions tell it */
-    struct raft_state handed; /* the state as the PERSIST actions tell it */
+    struct terms memory;      /* the log according to the PERSIST actions */
+    struct raft_state handed; /* the state according to the PERSIST actions */
     struct promised promised;
 
     /* the disk */
@@ -153,7 +156,7 @@ struct variant {
     uint32_t next; /* 0: none; otherwise 1 + the place in the pool */
 };
 
-/* What is known of an index. */
+/* What is known about an index. */
 struct log_slot {
     uint32_t variants;      /* 0: none */
     raft_term term;         /* once committed */
@@ -198,7 +201,7 @@ struct raft_referee {
     struct claimed claims[CLAIMS_KEPT];      /* a ring */
     struct token highest_claim;
     struct token highest_act; /* that the resource took */
-    raft_index acknowledged;  /* the highest index that a client was told of */
+    raft_index acknowledged;  /* the highest index reported to a client */
 
     /* calm runs: from this claim on */
     bool is_claimed;
@@ -215,14 +218,14 @@ struct raft_referee {
     raft_index commit_at_heal;
     raft_id peace_leader; /* 0 before leader_by */
     raft_term peace_term;
-    bool prefers_in_vain;    /* a preferred node may be unable to take over, and each try costs terms */
-    gavel_ns handed_over_at; /* work last stopped for a transfer; 0 never */
+    bool prefers_in_vain;    /* a preferred node may be unable to take over, and each attempt costs terms */
+    gavel_ns handed_over_at; /* when work last stopped for a transfer; 0: never */
     bool has_shape;          /* a partial partition lasts … */
     uint64_t heard[RAFT_REFEREE_IDS];
     bool is_far[RAFT_REFEREE_IDS];
-    gavel_ns constrained_at;               /* … in which nobody could be elected then */
-    gavel_ns idle_from;                    /* nobody works since then; NEVER */
-    gavel_ns hand_over;                    /* as long may a hand-over take */
+    gavel_ns constrained_at;               /* … in which no node could be elected at this instant */
+    gavel_ns idle_from;                    /* no node works since then; NEVER: one does */
+    gavel_ns hand_over;                    /* how long a hand-over may take */
     unsigned hand_overs[RAFT_REFEREE_IDS]; /* for priority, since leader_by */
 };
 
@@ -243,7 +246,7 @@ void referee_log_changed(struct raft_referee *referee, struct shadow *shadow,
 void referee_commit_moved(struct raft_referee *referee, struct shadow *shadow);
 void referee_log_elected(struct raft_referee *referee, const struct shadow *shadow);
 
-/* referee_disk.c: whether this node voted so in that term, by its disk. */
+/* referee_disk.c: whether this node voted for that candidate in that term, by its disk. */
 bool referee_has_voted(const struct shadow *shadow, raft_term term, raft_id candidate);
 void referee_disk_started(struct raft_referee *referee, struct shadow *shadow,
                           const struct raft_restore *restore);
@@ -272,8 +275,8 @@ void referee_check_reads(struct raft_referee *referee, struct shadow *shadow, co
 void referee_check_obituaries(struct raft_referee *referee, const struct shadow *shadow);
 
 /*
- * referee_config.c: the same question as raft_config_decides(), answered anew: that one may be wrong. And the
- * checks.
+ * referee_config.c: the same as raft_config_decides(), but independent, since
+ * that one may be wrong. And the checks.
  */
 bool referee_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
                      const void *context);
@@ -282,8 +285,10 @@ void referee_config_started(struct raft_referee *referee, struct shadow *shadow,
 void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
                           const struct raft_persist *persist);
 
-/* referee_reach.c: whether two hear each other; and whether nobody can be elected, by who hears whom and by
- * the logs. */
+/*
+ * referee_reach.c: whether two nodes hear each other; and whether no node can
+ * be elected, given who hears whom and the logs.
+ */
 bool referee_are_linked(const struct raft_referee *referee, raft_id a, raft_id b);
 bool referee_is_constrained(const struct raft_referee *referee);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What can befall a store on a server, its leader, and what lies between them. */
+/* What can happen to a store on a server, its leader, and the network between them. */
 #ifndef RUN_OUTAGES_H
 #define RUN_OUTAGES_H
 
@@ -20,8 +20,8 @@ struct scene {
 
 enum outage_outcome {
     OUTAGE_NEXT,  /* another leads before it is over */
-    OUTAGE_AFTER, /* somebody works again when it is over; who, is open */
-    OUTAGE_SAME,  /* nobody is to notice */
+    OUTAGE_AFTER, /* some candidate works again when it is over */
+    OUTAGE_SAME,  /* nothing may change */
 };
 
 struct outage {
@@ -29,7 +29,7 @@ struct outage {
     enum outage_outcome outcome;
     bool ends_leader; /* the leader's `gavel run` ends by it */
     bool is_for_tame; /* without elector and guard what a wild command has started may get away */
-    gavel_ns least;   /* how long it lasts; of OUTAGE_NEXT, after the other has begun */
+    gavel_ns least;   /* how long it lasts; for OUTAGE_NEXT, after the other has begun */
     gavel_ns most;
     bool (*is_for)(const struct site *site); /* NULL: for all */
     /* False with a note if it could not be done. */

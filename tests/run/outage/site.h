@@ -20,7 +20,7 @@
 #define SITE_STORE "outage" /* the database, bucket or prefix */
 #define SITE_LINKS 3
 #define SITE_ALL_LINKS SITE_LINKS
-#define SITE_SERVER SITE_LINKS /* the clock of the server stands behind those of the candidates */
+#define SITE_SERVER SITE_LINKS /* the clock of the server comes after those of the candidates */
 #define SITE_CLOCKS (SITE_LINKS + 1)
 
 struct site {
@@ -35,10 +35,10 @@ struct site {
 void site_open(struct site *site, enum test_server_kind kind, const char *folder, const char *clock_shift);
 void site_close(struct site *site);
 
-/* Starts a server again that has ended though nobody killed it, and tells of it; true if it had to. */
+/* Restarts a server that has ended although it was not killed, and reports it; true if it had to. */
 bool site_revive(struct site *site);
 
-/* What is the matter with one link, or SITE_ALL_LINKS; the words are those of tests/servers/relay.h. */
+/* Gives a command to one link, or SITE_ALL_LINKS; the commands are those of tests/servers/relay.h. */
 void site_say(struct site *site, size_t link, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Whether the clock of the server obeys: programs in Go ask the kernel themselves. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The suite that every driver passes, against the real thing. A driver says
- * how to come by an empty store and calls conformance_run(); what does not
- * apply to its capabilities is left out, by name, on standard output.
+ * The suite that every driver passes, against the real thing. A driver says how
+ * to get an empty store and calls conformance_run(). Tests that do not apply to
+ * its capabilities are skipped and named on standard output.
  */
 #ifndef TESTS_STORE_CONFORMANCE_CONFORMANCE_H
 #define TESTS_STORE_CONFORMANCE_CONFORMANCE_H
@@ -21,20 +21,22 @@
 
 struct conformance_driver {
     const char *name; /* its scheme */
-    /* Writes the URL of an empty store that nobody else uses. */
+    /* Writes the URL of an empty store that nothing else uses. */
     void (*make_url)(char *url, size_t size);
     /* Removes what is behind a URL; NULL if closing does. */
     void (*remove_url)(const char *url);
     /* Marks the stored record of a group as written by a future version; NULL if nothing outlives the
      * process. */
     void (*write_future_record)(const char *url, const char *group);
-    /* Makes the store behind a URL neither answer nor refuse, and ends that; NULL if that cannot be. */
+    /* Makes the store behind a URL neither answer nor refuse, and ends that; NULL if that is not possible. */
     void (*freeze)(const char *url);
     void (*thaw)(const char *url);
-    /* Every call goes to a server and takes some milliseconds: what only counts is done less often. */
+    /* Every call goes to a server and takes some milliseconds: mere repetitions are done less often. */
     bool is_server;
-    /* It may count a lease anew after it said that it is over: the next leader of a cluster knows only that
-     * it was held. */
+    /*
+     * It may restart a lease that it had reported as over: the next leader of a
+     * cluster knows only that it was held.
+     */
     bool may_count_anew;
 };
 
@@ -44,7 +46,7 @@ enum conformance_needs {
     NEEDS_PROCESSES = 2, /* shared between processes */
     NEEDS_CLOCK = 4,     /* leases expire on a clock of the store */
     NEEDS_FORMAT = 8,    /* records outlive the process */
-    NEEDS_PUSH = 16,     /* changes are told of */
+    NEEDS_PUSH = 16,     /* changes are reported */
     NEEDS_NO_CLOCK = 32, /* they do not */
     NEEDS_FREEZE = 64,   /* it can be made to fall silent */
 };
@@ -92,7 +94,7 @@ struct store_reply expect(struct store *store, struct store_request request, enu
 /* Reads until the lease of a group has run out, up to a limit. */
 void await_expiry(struct store *store, const char *group);
 
-/* Claims what has expired, in the name of who says so; must_be_expired is set. */
+/* Claims what has expired for the given holder; must_be_expired is set. */
 struct store_reply claim_expired(const struct fixture *fixture, struct store *store,
                                  struct store_request claim);
 
@@ -105,13 +107,13 @@ struct store *open_store(const char *url);
 /* Each is refused as invalid, with a message. */
 void expect_bad_urls(const char *const *urls, size_t count);
 
-/* Waits until the store tells of that group, and takes whatever else it tells on the way. */
+/* Waits until the store reports that group, and discards other reports on the way. */
 bool is_told(struct store *store, const char *group, gavel_ns limit);
 
-/* A store may tell that it watches by telling of a change; from here on only true ones count. */
+/* A store may confirm a watch by reporting a change; from here on only true ones count. */
 void settle(struct store *store, const char *group);
 
-/* Makes the call in a child of its own and kills that with SIGKILL; it is the caller's to wait for. */
+/* Makes the call in a child process and kills that with SIGKILL; the caller waits for it. */
 pid_t call_and_die(const char *url, struct store_request request);
 
 /* A forked child is told to open a store of its own, and does no harm. */

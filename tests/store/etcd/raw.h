@@ -8,7 +8,10 @@
 
 #include <jansson.h>
 
-/* Asks something at a port of 127.0.0.1 and fails the test unless it is answered; the caller frees it. */
+/*
+ * Sends a request to a port of 127.0.0.1 and fails the test unless it is
+ * answered; the caller frees the answer.
+ */
 json_t *etcd_raw(int port, const char *token, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -19,7 +22,7 @@ void etcd_raw_do(int port, const char *token, const char *path, const char *form
 /* Puts a text over the record of a group. */
 void etcd_raw_overwrite(const char *url, const char *group, const char *text);
 
-/* How many keys begin with that; it ends with a slash. */
+/* How many keys begin with `first`, which ends with a slash. */
 size_t etcd_raw_count(int port, const char *first);
 
 #endif

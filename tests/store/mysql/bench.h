@@ -32,10 +32,10 @@ void mysql_bench_url(struct mysql_bench *bench, const char *address, const char 
 /* Opens a store there; the test fails if that is not possible. */
 struct store *mysql_bench_open(struct mysql_bench *bench, const char *address, const char *options);
 
-/* The same, and must fail so: with that status, and these words in its message. */
+/* The same, but must fail with that status and these words in its message. */
 void mysql_bench_refuse(const char *url, enum gavel_status status, const char *words);
 
-/* Runs one statement, or takes the one number that it gives. */
+/* Runs one statement, or returns the one number that it yields. */
 void mysql_bench_sql(struct mysql_bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int64_t mysql_bench_number(struct mysql_bench *bench, const char *format, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Memory that counts, and that runs out when it is told to. Link with
+ * An allocator that counts, and that runs out of memory on demand. Link with
  * allocator_args; every malloc, calloc and realloc of the program then comes
  * through here.
  */
@@ -12,8 +12,8 @@
 
 struct allocator {
     uint64_t calls;      /* that asked for memory */
-    uint64_t bytes;      /* that they asked for, all in all */
-    uint64_t fail_after; /* so many calls more succeed, then none; UINT64_MAX: all do */
+    uint64_t bytes;      /* that they asked for in total */
+    uint64_t fail_after; /* how many more calls succeed; UINT64_MAX: all */
 };
 
 /* One per program: the C library knows only one heap. */

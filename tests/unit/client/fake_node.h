@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node as its clients see it, on the loop of the test: it greets, opens sessions, and answers everything
- * with success, unless it is told to behave otherwise. */
+/*
+ * A node as its clients see it, on the loop of the test: it greets, opens
+ * sessions, and answers everything with success, unless told otherwise.
+ */
 #ifndef TESTS_CLIENT_FAKE_NODE_H
 #define TESTS_CLIENT_FAKE_NODE_H
 
@@ -47,10 +49,10 @@ struct fake_node {
 
 void fake_node_on_tcp(struct fake_node *node, struct event_base *base, const struct tls_files *files);
 void fake_node_on_unix(struct fake_node *node, struct event_base *base, const char *path);
-/* Nobody listens any more, and all connections are cut. */
+/* Stops listening and cuts all connections. */
 void fake_node_stop(struct fake_node *node);
 void fake_node_cut(struct fake_node *node);
-/* To everybody. */
+/* Sends a change to all connections. */
 void fake_node_change(struct fake_node *node, uint64_t revision);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The real API over loopback, with a consensus thread that is none: it
- * publishes a view, puts events into the journal when told to, and answers
- * requests as the test wishes; groups have a real frontend and a real table behind
- * them (api_cluster.h). And a client: libcurl for what is HTTP, a bare
- * socket for what is not.
+ * The real API over loopback, with a fake consensus thread: it publishes a
+ * view, puts events into the journal when told to, and answers requests as the
+ * test wants; groups have a real frontend and a real table behind them
+ * (api_cluster.h). And a client: libcurl for what is HTTP, a bare socket for
+ * what is not.
  */
 #ifndef TESTS_API_FRONTEND_H
 #define TESTS_API_FRONTEND_H

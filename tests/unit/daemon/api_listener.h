@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client of a stream: everything that it was told, and waiting for what it shall be told. */
+/* A client of a stream: keeps everything it received, and waits for what it should receive. */
 #ifndef TESTS_API_LISTENER_H
 #define TESTS_API_LISTENER_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The owner of a tree: a process of its own that opens a tree and ends it, so that the
- * test program is not the parent of whatever escapes. What it finds wrong it
- * says on stderr with its line, and ends with 1.
+ * The owner of a tree: a process of its own that opens a tree and ends it, so
+ * that the test program is not the parent of what escapes. It reports errors on
+ * stderr with their line, and exits with 1.
  *
- * Everybody in its tree has the writing end of a pipe. When all of them are
- * dead, and not before, reading it gives the end of the file: a proof of death
- * that owes nothing to the code under test.
+ * Every process in its tree has the writing end of a pipe. When all of them are
+ * dead, and not before, reading it returns the end of the file: a proof of
+ * death that does not depend on the code under test.
  */
 #ifndef TESTS_GUARD_TREE_OWNER_H
 #define TESTS_GUARD_TREE_OWNER_H
@@ -24,7 +24,7 @@
 /* Shared by all processes of a test. */
 struct stage {
     gavel_ns until;
-    _Atomic int up;      /* processes that have got where they were going */
+    _Atomic int up;      /* processes that are ready */
     _Atomic int live;    /* of a bomb: born and not reaped */
     _Atomic long births; /* of a bomb or a comet */
     _Atomic pid_t pids[8];
@@ -46,12 +46,13 @@ struct tree_owner {
 
 typedef void tree_owner_cb(struct tree_owner *owner);
 
-/* Runs that in the owner of a tree; fails the test if it ends otherwise than with 0, skips it where there are
- * no
- * pidfds. */
+/*
+ * Runs `cb` in the owner of a tree. Fails the test if its exit code is not 0;
+ * skips it if there are no pidfds.
+ */
 void tree_owner_run(enum contain contain, tree_owner_cb *cb);
 
-/* A child of the owner that does that; alive until then, and no longer than the limit. */
+/* A child of the owner that runs `cb`; it lives until that returns, and no longer than LIMIT. */
 pid_t tree_owner_child(struct tree_owner *owner, tree_owner_cb *cb);
 
 /* In a process of the tree: notes that it is up, and lives on. */

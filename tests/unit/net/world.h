@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Transports on loopback, all on one event base, with everything they told written down. */
+/* Transports on loopback, all on one event base, with a record of everything they report. */
 #ifndef TESTS_NET_WORLD_H
 #define TESTS_NET_WORLD_H
 
@@ -42,7 +42,7 @@ struct side {
     struct raft_install snapshot; /* the newest */
     uint64_t snapshot_sum;        /* of its bytes */
     void (*on_message)(struct side *side, const struct raft_message *message);
-    bool admits_nobody; /* whoever greets has another directory than it should */
+    bool admits_nobody; /* as if every peer that greets had the wrong directory */
 };
 
 struct world {
@@ -72,7 +72,7 @@ void world_peer(struct side *side, const struct side *of, const char *address);
     } while (0)
 void world_limit_begin(struct world *world);
 void world_turn(struct world *world, const char *condition, const char *file, int line);
-/* Turns the loop for so long: for what must not happen. */
+/* Runs the loop for `ms`: for what must not happen. */
 void world_run_for(struct world *world, int ms);
 
 bool is_up(const struct side *side, const struct side *to);

@@ -57,7 +57,7 @@ int tear_down(void **state);
 void ask_write(struct fixture *f, uint64_t client, uint64_t tag, uint64_t session, uint32_t timeout_ms);
 void ask_question(struct fixture *f, uint64_t client, uint64_t tag);
 void keep_alive(struct fixture *f, uint64_t client, uint64_t tag, size_t count, uint64_t *sessions);
-/* The frontend answers this delivery; the tag of it is of no use to anybody. */
+/* The frontend answers this delivery, whose tag is no longer in use. */
 void reply_gone(struct fixture *f, struct delivery d, enum gavel_status status, size_t gone_count,
                 uint64_t *gone);
 void reply(struct fixture *f, struct delivery d, enum gavel_status status);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A frontend over a real table and a tiny log: what is proposed is applied when the test says so, time is
- * handed in. */
+/*
+ * A frontend over a real table and a tiny log: what is proposed is applied when
+ * the test says so; time is passed in.
+ */
 #ifndef UNIT_FRONTEND_FIXTURE_H
 #define UNIT_FRONTEND_FIXTURE_H
 

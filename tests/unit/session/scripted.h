@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client whose time, connection and node are the test's: every frame that it sends is looked at, and every
- * answer is written by hand. */
+/*
+ * A client whose time, connection and node the test controls: it checks every
+ * frame sent, and writes every answer by hand.
+ */
 #ifndef TESTS_SESSION_SCRIPTED_H
 #define TESTS_SESSION_SCRIPTED_H
 
@@ -51,7 +53,7 @@ void scripted_ended(struct scripted *s, uint64_t watch, enum gavel_status status
 /* From AWAY to UP: connected, welcome, session opened. */
 void scripted_up(struct scripted *s);
 
-/* The n-th action of that kind in the newest step; NULL if there are not so many. */
+/* The n-th action of that kind in the newest step; NULL if there are fewer. */
 const struct client_action *scripted_find(const struct scripted *s, enum client_action_kind kind, size_t n);
 size_t scripted_count(const struct scripted *s, enum client_action_kind kind);
 /* The only frame of that kind in the newest step; NULL if there is none. */

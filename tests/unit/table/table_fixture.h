@@ -2,7 +2,7 @@
 
 /*
  * A table to try operations on: each function applies one command of one
- * operation and returns what came of it. Sessions count their requests by
+ * operation and returns the result. Sessions count their requests by
  * themselves.
  */
 #ifndef UNIT_TABLE_FIXTURE_H
@@ -22,7 +22,7 @@ struct table_fixture {
     gavel_ns now;
     int64_t wall_ms;
     uint64_t generation;
-    bool is_in_need; /* memory runs out at every place of a command, before it is applied in the end */
+    bool is_in_need; /* memory runs out at every allocation of a command, before it is finally applied */
     struct table_result result; /* of the last operation */
     struct table_cursor cursor; /* of next_change() */
     Gavel__Change *change;      /* the last one that was read */
