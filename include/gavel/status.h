@@ -2,8 +2,8 @@
 
 /*
  * Every way in which a call of gavel can end. One map gives the code, the
- * name and the sentence; the codes are those of the HTTP API, so that an
- * error has the same code and name everywhere.
+ * name and the text; the codes are those of the HTTP API, so that an error has
+ * the same code and name everywhere.
  *
  * 4001 to 4006 are the codes of an election; everything else starts at 4100.
  */
@@ -26,16 +26,16 @@ extern "C" {
     X(ERR_INVALID,              4100, "an argument is not valid")                                             \
     X(ERR_NO_MEMORY,            4101, "out of memory")                                                        \
     X(ERR_BUDGET,               4102, "the times of the settings do not add up")                              \
-    X(ERR_STATE,                4103, "the call does not fit the present state")                              \
+    X(ERR_STATE,                4103, "the call is not possible in the current state")                        \
     X(ERR_ID_IN_USE,            4104, "another live candidate uses this id")                                  \
     X(ERR_CONFLICT,             4105, "another candidate was faster")                                         \
     X(ERR_NOT_HOLDER,           4106, "the mandate is held by someone else")                                  \
-    X(ERR_NOT_FOUND,            4107, "there is no such thing")                                               \
-    X(ERR_TIMEOUT,              4108, "no answer in time")                                                    \
+    X(ERR_NOT_FOUND,            4107, "not found")                                                            \
+    X(ERR_TIMEOUT,              4108, "timed out")                                                            \
     X(ERR_STORE_UNAVAILABLE,    4109, "the store cannot be reached")                                          \
-    X(ERR_STORE_DENIED,         4110, "the store does not let us read or write")                              \
+    X(ERR_STORE_DENIED,         4110, "access to the store was denied")                                       \
     X(ERR_STORE_FULL,           4111, "the store has no room left")                                           \
-    X(ERR_STORE_DAMAGED,        4112, "the store does not hold what gavel wrote")                             \
+    X(ERR_STORE_DAMAGED,        4112, "the store is damaged or was replaced")                                 \
     X(ERR_STORE_TOO_NEW,        4113, "the store was written by a newer gavel")                               \
     X(ERR_STORE_UNSUPPORTED,    4114, "this store cannot be used")                                            \
     X(ERR_STOPPED,              4115, "the candidate has stopped")                                            \
@@ -44,9 +44,9 @@ extern "C" {
     X(ERR_DONE,                 4118, "the work of this group is done for good")                              \
     X(ERR_NOT_LEADER,           4119, "this node does not lead; another one does")                            \
     X(ERR_DENIED,               4120, "the caller is not allowed to do this")                                 \
-    X(ERR_PEER_REFUSED,         4121, "one node has refused the other")                                       \
+    X(ERR_PEER_REFUSED,         4121, "one node refused the other")                                           \
     X(ERR_SESSION_GONE,         4122, "the session is not open, or has ended")                                \
-    X(ERR_FORGOTTEN,            4123, "changes that old are not remembered any more")                         \
+    X(ERR_FORGOTTEN,            4123, "changes that old are no longer kept")                                  \
     X(ERR_TOO_LARGE,            4124, "a value is larger than the limit")
 /* clang-format on */
 
@@ -71,7 +71,7 @@ enum gavel_status { GAVEL_STATUS_MAP(GAVEL_STATUS_ENUM) };
 /* "OK", "ERR_NO_LEADER", …; "ERR_UNKNOWN" for an unknown number. Never NULL. */
 GAVEL_API const char *gavel_status_name(enum gavel_status status);
 
-/* One sentence without a full stop, such as "the group has no leader at the moment". Never NULL. */
+/* A short text without a full stop, such as "the group has no leader at the moment". Never NULL. */
 GAVEL_API const char *gavel_status_text(enum gavel_status status);
 
 /*
