@@ -6,7 +6,7 @@
 //
 // What keeps two of them from working at once:
 //   * The deadline counts from this program's own sends, never from when an answer or event was read.
-//   * The clock goes on while the machine is suspended. process.hrtime() and performance.now() do not, and Date
+//   * The clock goes on while the machine is suspended. process.hrtime() and performance.now() stop, and Date
 //     jumps; the first number of /proc/uptime is CLOCK_BOOTTIME.
 //   * Before each step of its work it compares the clock with the deadline.
 //   * It stops its work before it resigns, and never works again with an epoch it has resigned.
@@ -14,10 +14,10 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const TTL_MS = 2000;
-const ANSWER_MS = 600; // so long a node may take; a whole number, or AbortSignal.timeout() refuses it
-const TICK_MS = 10; // /proc/uptime counts in these, rounded down
+const ANSWER_MS = 600; // time limit for an answer; a whole number, or AbortSignal.timeout() refuses it
+const TICK_MS = 10; // resolution of /proc/uptime, which is rounded down
 
-// No later than now: for sends. The last tick may be over already: for comparisons it is added.
+// For sends, never later than now. For comparisons, never earlier: the current tick is added.
 const sentMs = () => Math.round(parseFloat(readFileSync("/proc/uptime", "latin1")) * 1000);
 const nowMs = () => sentMs() + TICK_MS;
 
@@ -27,13 +27,13 @@ class Candidate {
         this.name = name;
         this.nodes = nodes;
         this.session = null; // { id, validMs, deadline, epoch, wish }
-        this.resigned = 0; // the newest epoch that was given up
+        this.resigned = 0; // the newest epoch that it gave up
         this.told = ""; // the last refusal
         this.follow();
         this.keepAlive();
     }
 
-    // The epoch with which it leads at this instant of nowMs(); 0 if it does not.
+    // The epoch with which it leads at this instant of nowMs(); 0 if it does not lead.
     leads(now) {
         return this.session && now < this.session.deadline ? this.session.epoch : 0;
     }
@@ -52,15 +52,15 @@ class Candidate {
         session.epoch = 0;
         for (const node of [...this.nodes])
             if ([200, 404, 409, 410].includes(await this.ask(node, "resign", body))) return;
-        this.session = null; // nobody has answered: let it expire, and begin anew
+        this.session = null; // no node answered: let the session expire, and start again
     }
 
     open(node, call, body, signal) {
-        const headers = { connection: "close" }; // one that a proxy has given up would swallow the next call
+        const headers = { connection: "close" }; // a connection that a proxy has dropped would swallow the next call
         return fetch(`http://${node}${this.path}${call}`, { method: "POST", body: JSON.stringify(body), headers, signal });
     }
 
-    // The code of the answer; 0 if there is none.
+    // The status code of the answer; 0 if there is none.
     async ask(node, call, body) {
         try {
             const answer = await this.open(node, call, body, AbortSignal.timeout(ANSWER_MS));
@@ -71,7 +71,7 @@ class Candidate {
         }
     }
 
-    // Proves that this process lives, at any node; this is what the deadline comes from.
+    // Proves to any node that this process is alive; the deadline follows from this.
     async keepAlive() {
         for (;;) {
             await sleep(TTL_MS / 4);
@@ -80,7 +80,7 @@ class Candidate {
                 const sent_at = sentMs(); // before it is sent
                 const code = await this.ask(node, "keepalive", { session: session.id, sent_at });
                 if (code === 200) session.deadline = Math.max(session.deadline, sent_at + session.validMs);
-                if (code === 410) this.end(session); // it is over: campaign again
+                if (code === 410) this.end(session); // the session is over: campaign again
                 if (code === 200 || code === 410) break;
             }
         }
@@ -91,7 +91,7 @@ class Candidate {
         if (this.session === session) this.session = null;
     }
 
-    // Reads the stream of events, which only tells; when it breaks another node is asked.
+    // Reads the stream of events, which only informs; when it breaks, another node is asked.
     async follow() {
         for (;;) {
             const session = this.session;
@@ -99,7 +99,7 @@ class Candidate {
             if (session) body.session = session.id;
             else Object.assign(body, { candidate: this.name, ttl_ms: TTL_MS });
             const quiet = new AbortController();
-            const alarm = setTimeout(() => quiet.abort(), TTL_MS); // alive comes more often
+            const alarm = setTimeout(() => quiet.abort(), TTL_MS); // `alive` events come more often
             try {
                 const stream = await this.open(this.nodes[0], session ? "events" : "campaign", body, quiet.signal);
                 if (stream.status === 200) await this.read(stream.body, alarm);
@@ -115,7 +115,7 @@ class Candidate {
         }
     }
 
-    // For people: its id is taken, its token is missing. Once, since it is tried again at once.
+    // For people: the id is taken, the token is missing. Printed once, since the call is retried at once.
     tell(refusal) {
         if (refusal !== this.told) console.error(refusal.trim());
         this.told = refusal;
@@ -143,7 +143,7 @@ class Candidate {
             const deadline = data.sent_at + data.valid_ms;
             this.session = { id: data.session, validMs: data.valid_ms, deadline, epoch: 0, wish: 0 };
         } else if (!session) return;
-        else if (event === "elected" && data.epoch > this.resigned) session.epoch = data.epoch; // see the deadline
+        else if (event === "elected" && data.epoch > this.resigned) session.epoch = data.epoch; // the deadline still decides
         else if (event === "hand_over") session.wish = data.epoch;
         else if (event === "hand_over_cancelled") session.wish = 0;
         else if (event === "demoted") session.epoch = 0;
@@ -151,7 +151,7 @@ class Candidate {
     }
 }
 
-// One short step. Whatever it writes elsewhere carries the epoch, for who takes it to refuse older ones.
+// One short step. Whatever it writes elsewhere carries the epoch, so that the receiver can refuse older ones.
 function work(candidate, epoch, now) {
     console.log(`${now} ${epoch} ${candidate.name}`);
 }
@@ -169,7 +169,7 @@ while (!stops) {
     await sleep(20);
     const now = nowMs();
     const epoch = candidate.leads(now);
-    if (epoch && candidate.isAskedToHandOver()) await candidate.resign(true); // between two steps: it has stopped
+    if (epoch && candidate.isAskedToHandOver()) await candidate.resign(true); // between two steps: the work has stopped
     else if (epoch) work(candidate, epoch, now);
 }
 await candidate.resign(false);

@@ -6,7 +6,7 @@
 
 What keeps two of them from working at once:
   * The deadline counts from this program's own sends, never from when an answer or event was read.
-  * The clock goes on while the machine is suspended (CLOCK_BOOTTIME); wall clocks are not looked at.
+  * The clock goes on while the machine is suspended (CLOCK_BOOTTIME); the wall clock is never used.
   * Before each step of its work it compares the clock with the deadline.
   * It stops its work before it resigns, and never works again with an epoch it has resigned.
 """
@@ -19,7 +19,7 @@ import time
 import urllib.parse
 
 TTL_MS = 2000
-ANSWER_MS = 600  # so long a node may take
+ANSWER_MS = 600  # time limit for an answer
 
 
 def now_ms():
@@ -27,13 +27,13 @@ def now_ms():
 
 
 class Session:
-    """What one session of the cluster is known to hold."""
+    """What is known about one session of the cluster."""
 
     def __init__(self, told):
         self.id = told["session"]
         self.valid_ms = told["valid_ms"]
         self.deadline = told["sent_at"] + told["valid_ms"]
-        self.epoch = 0  # it leads with; 0: it does not
+        self.epoch = 0  # that it leads with; 0: it does not lead
         self.wish = 0  # the epoch that it is asked to hand over
 
 
@@ -44,16 +44,16 @@ class Candidate:
         self.nodes = nodes
         self.session = None
         self.told = ""  # the last refusal
-        self.resigned = 0  # the newest epoch that was given up
-        self.lock = threading.Lock()  # of session and resigned
+        self.resigned = 0  # the newest epoch that it gave up
+        self.lock = threading.Lock()  # guards session and resigned
         threading.Thread(target=self._follow, daemon=True).start()
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
     def leads(self):
-        """The epoch with which it leads, 0 if it does not, and the instant of now_ms() at which that was so."""
+        """The epoch with which it leads, or 0, and the instant of now_ms() at which that was true."""
         session = self.session
         epoch = session.epoch if session else 0
-        now = now_ms()  # after the epoch was read: another thread may have just been told of a newer one
+        now = now_ms()  # after the epoch was read: another thread may just have received a newer one
         return epoch if session and now < session.deadline else 0, now
 
     def is_asked_to_hand_over(self):
@@ -74,7 +74,7 @@ class Candidate:
         for node in list(self.nodes):
             if self._ask(node, "resign", body) in (200, 404, 409, 410):
                 return
-        self.session = None  # nobody has answered: let it expire, and begin anew
+        self.session = None  # no node answered: let the session expire, and start again
 
     def _open(self, node, call, body, timeout_s):
         host, port = node.rsplit(":", 1)
@@ -83,7 +83,7 @@ class Candidate:
         return connection.getresponse()
 
     def _ask(self, node, call, body):
-        """The code of the answer; 0 if there is none."""
+        """The status code of the answer; 0 if there is none."""
         try:
             answer = self._open(node, call, body, ANSWER_MS / 1000)
             answer.read()
@@ -92,7 +92,7 @@ class Candidate:
             return 0
 
     def _keep_alive(self):
-        """Proves that this process lives, at any node; this is what the deadline comes from."""
+        """Proves to any node that this process is alive; the deadline follows from this."""
         while True:
             time.sleep(TTL_MS / 4000)
             session = self.session
@@ -103,12 +103,12 @@ class Candidate:
                     session.deadline = max(session.deadline, sent_at + session.valid_ms)
                 elif code == 410:
                     session.epoch = 0
-                    self.session = None  # it is over: campaign again
+                    self.session = None  # the session is over: campaign again
                 if code in (200, 410):
                     break
 
     def _follow(self):
-        """Reads the stream of events, which only tells; when it breaks another node is asked."""
+        """Reads the stream of events, which only informs; when it breaks, another node is asked."""
         while True:
             session = self.session
             call, body = "events", {"sent_at": now_ms()}
@@ -118,7 +118,7 @@ class Candidate:
                 call = "campaign"
                 body.update(candidate=self.name, ttl_ms=TTL_MS)
             try:
-                stream = self._open(self.nodes[0], call, body, TTL_MS / 1000)  # alive comes more often
+                stream = self._open(self.nodes[0], call, body, TTL_MS / 1000)  # `alive` events come more often
                 if stream.status == 200:
                     self._read(stream)
                 elif stream.status == 410:
@@ -131,7 +131,7 @@ class Candidate:
             time.sleep(0.1)
 
     def _tell(self, refusal):
-        """For people: its id is taken, its token is missing. Once, since it is tried again at once."""
+        """For people: the id is taken, the token is missing. Printed once, since the call is retried at once."""
         if refusal != self.told:
             print(refusal.strip(), file=sys.stderr, flush=True)
         self.told = refusal
@@ -153,7 +153,7 @@ class Candidate:
         elif not session:
             return
         elif event == "elected" and data["epoch"] > self.resigned:
-            session.epoch = data["epoch"]  # the deadline says whether that is still so
+            session.epoch = data["epoch"]  # the deadline says whether it still holds
         elif event == "hand_over":
             session.wish = data["epoch"]
         elif event == "hand_over_cancelled":
@@ -166,7 +166,7 @@ class Candidate:
 
 
 def work(candidate, epoch, now):
-    """One short step. Whatever it writes elsewhere carries the epoch, for who takes it to refuse older ones."""
+    """One short step. Whatever it writes elsewhere carries the epoch, so that the receiver can refuse older ones."""
     print(f"{now} {epoch} {candidate.name}", flush=True)
 
 

@@ -13,8 +13,8 @@ done
 
 export GAVEL_CLUSTER=127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503
 gavel leader --wait 5s                     # n1, n2 or n3
-gavel status                               # all of them, a line each
+gavel status                               # all nodes, a line each
 gavel handover --to n2                     # the old leader has stopped its work before n2 leads
 curl -s http://127.0.0.1:7503/leader       # any node knows
 gavel elections                            # who stood, who voted for whom, and why not
-kill %1 %2 %3                              # each hands over, if it leads, and ends
+kill %1 %2 %3                              # each ends; the leader hands over first

@@ -18,11 +18,11 @@ export GAVEL_STORE=gavel://127.0.0.1:7601,127.0.0.1:7602,127.0.0.1:7603
 gavel run --group nightly --id web-1 -- sleep 60 &
 gavel leader --group nightly --wait 5s                      # web-1
 
-# And for every other language over HTTP. Here the node keeps the session alive, for a minute; a program does so itself.
+# Other languages use HTTP. Here the node keeps the session alive, for a minute; a real program does that itself.
 curl -sN 127.0.0.1:7501/groups/reports/campaign -d '{"candidate": "py-1", "keepalive": "stream"}' >py-1.events &
 until grep -q 'event: elected' py-1.events; do sleep 0.1; done
 curl -s 127.0.0.1:7502/groups/reports/leader; echo          # any node knows: py-1, and its epoch
-gavel note put reports cursor 42                            # where the next leader goes on
+gavel note put reports cursor 42                            # where the next leader continues
 gavel groups                                                # both elections, a line each
-kill %5                                                     # its session expires: nobody leads reports after 2 s
+kill %5                                                     # its session expires after 2 s: reports has no leader
 kill %4 %1 %2 %3

@@ -7,7 +7,7 @@ gavel leader --group nightly --wait 5s         # web-1
 gavel run --group nightly --id web-2 -- sh -c "$job" &
 until gavel candidates --group nightly | grep -q web-2; do sleep 0.1; done
 
-kill -9 %1                                     # no time to say goodbye
+kill -9 %1                                     # without a chance to clean up
 sleep 0.5
 gavel leader --group nightly                   # web-2, since a few milliseconds after the kill
 kill %2                                        # stops the command, releases, ends
