@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * FNV-1a, to find things and to see whether they differ; no protection against
- * those who make up names that collide. The hash of a beginning can be gone on
- * with: hash_text(hash_text(HASH_BEGIN, "a"), "b") is that of "ab".
+ * FNV-1a, for look-ups and for detecting differences. It does not protect
+ * against names that are chosen to collide. A hash can be continued:
+ * hash_text(hash_text(HASH_BEGIN, "a"), "b") is the hash of "ab".
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -23,7 +23,7 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* Without its end. */
+/* Without the terminating NUL. */
 static inline uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A ring of the newest samples, sorted when somebody asks. Adding is on the
- * path of every call to a store and costs one store; asking is rare.
+ * A ring of the newest samples, sorted on demand. Every call to a store adds a
+ * sample, which costs one memory write; asking is rare.
  */
 #include "base/histogram.h"
 

@@ -3,10 +3,10 @@
 /*
  * One line of log, built left to right in a buffer of fixed size. Some bytes
  * at the end are kept free for what closes a line (a quote, a brace, the
- * newline and the NUL); everything else is written piece by piece, and once a
- * piece does not fit nothing more is. So a line is valid wherever it ends.
+ * newline and the NUL). Everything else is written piece by piece, until a piece
+ * does not fit. So a line is valid wherever it ends.
  *
- * Text of others is never trusted: what is not UTF-8 becomes U+FFFD and
+ * Text from others is never trusted: what is not UTF-8 becomes U+FFFD and
  * control characters are escaped, so that it cannot forge a second line.
  */
 #include "base/log.h"

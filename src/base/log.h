@@ -14,9 +14,10 @@
  *     logfmt  ts=2026-11-15T12:00:00.123Z level=info msg="became leader" group=jobs epoch=7
  *     json    {"ts":"2026-11-15T12:00:00.123Z","level":"info","msg":"became leader","group":"jobs","epoch":7}
  *
- * A line for people names its level only from warning up. It leaves out empty
- * fields and those whose keys end in _ns, instants of the machine's clock; the
- * name of an event gets spaces, and the field `text` follows what happened.
+ * A line for people names its level only for warnings and errors. It omits
+ * empty fields and those whose keys end in _ns, which are instants of the
+ * machine's clock. Underscores in an event's name become spaces, and the field
+ * `text` follows the message.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -30,7 +31,7 @@ enum log_format {
     LOG_LOGFMT,
     LOG_JSON,
     LOG_HUMAN,
-    LOG_AUTO, /* a wish only: terminal_log() makes it LOG_HUMAN or LOG_LOGFMT */
+    LOG_AUTO, /* for settings only: terminal_log() turns it into LOG_HUMAN or LOG_LOGFMT */
 };
 
 enum log_field_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64, LOG_FIELD_BOOL };
@@ -54,35 +55,35 @@ struct log_field {
 
 struct log {
     int fd;
-    bool never_waits; /* a line that fd does not take at once is lost: nobody's work may depend on a reader */
+    bool never_waits;     /* drop a line that fd does not take at once: no work may depend on its reader */
     enum log_level level; /* lines below it are dropped */
     enum log_format format;
-    bool has_color;       /* LOG_HUMAN: by level */
-    int32_t utc_offset_s; /* LOG_HUMAN: of the time that people here read */
+    bool has_color;       /* LOG_HUMAN: colour lines by level */
+    int32_t utc_offset_s; /* LOG_HUMAN: of local time */
 };
 
 /*
- * Formats one line, with its newline, into buffer, always NUL-terminated, as
- * `log` has it; log->fd is not touched. wall_ms is milliseconds since 1970
- * (UTC). A line that does not fit is cut and stays one valid line of its
- * format. Returns its length.
+ * Formats one line into buffer by the settings of `log`, with a newline and
+ * always NUL-terminated. log->fd is not used. wall_ms is milliseconds since 1970
+ * (UTC). A line that does not fit is cut but remains a valid line of its format.
+ * Returns the length.
  */
 size_t log_format_line(char *buffer, size_t size, const struct log *log, int64_t wall_ms,
                        enum log_level level, const char *message, const struct log_field *fields);
 
-/* Formats and writes one line by one write(2), so that lines of several processes do not mix. */
+/* Formats a line and writes it with one write(2), so that lines of several processes do not mix. */
 void log_write(const struct log *log, int64_t wall_ms, enum log_level level, const char *message,
                const struct log_field *fields);
 
-/* A line with its fields in place; the list must end with LOG_END. */
+/* Writes a line with the fields that are listed; the list must end with LOG_END. */
 #define log_line(log, wall_ms, level, message, ...)                                                          \
     log_write((log), (wall_ms), (level), (message), (const struct log_field[]){__VA_ARGS__})
 
-/* "debug", "info", "warning", "error"; parse returns false for another word. */
+/* "debug", "info", "warning", "error"; parse returns false for any other word. */
 const char *log_level_name(enum log_level level);
 bool log_level_parse(const char *name, enum log_level *ret_level);
 
-/* What a user may ask for, by enum log_format, ending with NULL; and the same as a message lists it. */
+/* The formats a user may choose, indexed by enum log_format and ending with NULL; the list for messages. */
 extern const char *const log_format_words[];
 #define LOG_FORMAT_WORDS "auto, human, logfmt, json"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What may name a group or a candidate. Generous on purpose (spaces, quotes,
- * slashes and every script are fine), but never what cannot be printed in one
- * line, stored as text or told apart by a person.
+ * Which names groups and candidates may have. The rules are generous on purpose
+ * (spaces, quotes, slashes and every script are fine), but a name must print on one
+ * line, be storable as text, and be told from others by a person.
  */
 #include "base/error.h"
 #include "base/record.h"

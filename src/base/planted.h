@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Planted bugs: mistakes that people really make in programs of this kind,
- * kept so that the simulator must find them for ever. They exist only in the
- * simulator's build (GAVEL_PLANTED); elsewhere PLANTED() is a constant 0 and
- * nothing of them is left, which a test checks in the binaries.
+ * Planted bugs: mistakes that people really make in programs of this kind. The
+ * simulator must keep finding them. They exist only in the simulator's build
+ * (GAVEL_PLANTED). Elsewhere PLANTED() is a constant 0 and leaves no trace, which
+ * a test checks in the binaries.
  */
 #ifndef BASE_PLANTED_H
 #define BASE_PLANTED_H
@@ -126,8 +126,8 @@
     X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well")
 /* clang-format on */
 
-/* Those of the candidate, caught by runs of candidates, those of the cluster, caught by runs of nodes, and
- * those of sessions and the table, caught by runs of clients. */
+/* Runs of candidates catch the bugs of the candidate, runs of nodes those of the cluster, and runs of clients
+ * those of sessions and the table. */
 #define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X) PLANTED_SESSION_MAP(X)
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,

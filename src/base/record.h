@@ -2,8 +2,8 @@
 
 /*
  * What a store keeps: one record per group (the mandate) and one registration
- * per candidate of a group. Both the candidate and the drivers speak of them,
- * so they live below both.
+ * per candidate of a group. Both the candidate and the drivers use them, so
+ * they live below both.
  */
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
@@ -22,7 +22,7 @@
 /*
  * Which process must be dead before another may lead. Only meaningful to
  * processes on the same boot of the same machine and in the same pid
- * namespace; pid 0 means "not told".
+ * namespace; pid 0 names no process.
  */
 struct process_id {
     char boot_id[37];
@@ -47,26 +47,26 @@ struct record {
     gavel_ms lease_ms;       /* of the holder: how long others have to wait */
     int64_t since_wall_ms;   /* when the mandate began; for people to read, never for decisions */
     int64_t renewed_wall_ms; /* likewise, of the last renewal */
-    bool held;               /* false: released; epoch and holder tell of the last mandate */
+    bool held;               /* false: released; epoch and holder are those of the last mandate */
     bool done; /* the work is finished for good: nobody may claim this group; never while held */
     /*
-     * Of a record that is neither held nor done: how the mandate ended. NONE
-     * is the holder's own release; else somebody released for a holder that
-     * was lost, or it did so itself after its lease.
+     * How the mandate ended, if the record is neither held nor done. NONE: the
+     * holder released it. Otherwise it was released on behalf of a lost holder,
+     * or by the holder itself after its lease.
      */
     enum gavel_loss loss;
     struct process_id process;
     char holder[NAME_MAX_BYTES + 1];
     char address[ADDRESS_MAX_BYTES + 1]; /* doorbell of the holder, "" if it has none */
     /*
-     * A released record may name who should claim first ("" nobody in
-     * particular); a hint of the former holder, like any policy.
+     * Who should claim a released record first ("" nobody in particular). A
+     * hint of the former holder, like any policy.
      */
     char successor[NAME_MAX_BYTES + 1];
     /*
      * Somebody asks the holder of wish_epoch to hand over, to wish_successor
      * if not "". Writing a wish does not change the version. It is void as
-     * soon as the epoch is another.
+     * soon as the epoch changes.
      */
     uint64_t wish_epoch;
     bool wish_force; /* even before the minimum mandate */
@@ -89,8 +89,8 @@ struct registration {
 
 /*
  * A name of a group or a candidate: 1 to 255 bytes of valid UTF-8 without
- * control characters. ERR_INVALID and *error says what is wrong; `what`
- * stands in the message ("group name", "candidate id").
+ * control characters. ERR_INVALID, with the reason in *error; `what` goes
+ * into the message ("group name", "candidate id").
  */
 GAVEL_CHECKED enum gavel_status name_check(const char *what, const char *name, struct gavel_error *error);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A call to a store: what is asked, and what comes back. The candidate writes
- * requests and reads replies; drivers do the opposite; whoever stands between
- * them (libgavel, the simulator) only carries them.
+ * A call to a store: the request and the reply. The candidate writes requests
+ * and reads replies; drivers do the opposite. The code between them (libgavel,
+ * the simulator) only carries them.
  *
  * | op         | asks with                           | a good reply has         |
  * |------------|-------------------------------------|--------------------------|
@@ -37,7 +37,7 @@ enum store_op {
     STORE_GROUPS,
 };
 
-/* What kind of clock tells the store that a lease has expired. */
+/* The clock by which the store judges whether a lease has expired. */
 enum store_clock {
     STORE_CLOCK_NONE,   /* it has none; standbys time the lease themselves */
     STORE_CLOCK_STEPS,  /* its own, which may be set or jump at a fail-over */
@@ -47,32 +47,32 @@ enum store_clock {
 struct store_request {
     enum store_op op;
     const char *group;   /* borrowed */
-    gavel_ns give_up_at; /* must not be begun after this instant of the caller's clock */
+    gavel_ns give_up_at; /* must not begin after this instant of the caller's clock */
     /*
      * CLAIM succeeds only if the record still has expected_version (0: there
-     * is none), atomically. With must_be_expired a store that has a clock
-     * also insists that the lease has run out; without, the caller knows that
-     * the holder is gone (released, dead, or itself).
+     * is none), atomically. With must_be_expired, a store that has a clock
+     * also requires that the lease has run out. Without it, the caller knows
+     * that the holder is gone (released, dead, or itself).
      */
     uint64_t expected_version;
     bool must_be_expired;
     uint64_t replaces_instance; /* HEARTBEAT: another instance that the caller knows to be silent; 0 none */
-    gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: who is silent for longer does not count */
+    gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: candidates silent for longer do not count */
     union {
         /*
-         * CLAIM writes holder, address, nonce, lease_ms, process. Its epoch is
-         * the highest that the caller knows of: the one granted is higher, also
-         * if the store was put back to an older state.
-         * RENEW and RELEASE apply only if holder, nonce and epoch are those
-         * of the record and it is held; epoch 0 stands for "whichever my
-         * nonce got", for a claim whose answer was lost. RENEW also writes
-         * lease_ms; RELEASE also writes successor, done and loss. A done release
-         * closes the group in the same write: it was the holder's to give up,
-         * so at most one of all mandates is ever recorded as a success, and
-         * its epoch stands beside. Whether a done release without an answer
-         * was applied shows by the nonce of the record that is done.
-         * REOPEN takes done back if the record is done and still has
-         * expected_version; the epoch goes on from where it was.
+         * CLAIM writes holder, address, nonce, lease_ms and process. Its epoch is
+         * the highest that the caller knows; the granted one is higher, even if
+         * the store was restored to an older state.
+         * RENEW and RELEASE apply only if the record is held and has the same
+         * holder, nonce and epoch. Epoch 0 stands for "whichever my nonce got",
+         * for a claim whose answer was lost. RENEW also writes lease_ms; RELEASE
+         * also writes successor, done and loss. A release with done closes the
+         * group in the same write. It applies only to the mandate that is held, so
+         * at most one is ever recorded as a success, with its epoch beside it. If a
+         * release with done got no answer, the nonce of the closed record shows
+         * whether it was applied.
+         * REOPEN clears done if the record is done and still has
+         * expected_version; the epoch continues from where it was.
          * ASK writes wish_* if the record is held with epoch wish_epoch.
          */
         struct record record;
@@ -88,7 +88,7 @@ struct group_row {
     gavel_ms remaining_ms;
 };
 
-/* So many of those that fell silent are told of at a time; they only count. */
+/* Silent instances in one reply; they are only counted. */
 #define STORE_SILENT_MAX 16
 
 struct store_reply {
@@ -97,26 +97,26 @@ struct store_reply {
      * ERR_CONFLICT   CLAIM: the version is another, or the lease still runs;
      *                REOPEN: the version is another, or the group is not done
      * ERR_DONE       CLAIM: the group is done, see record
-     * ERR_NOT_HOLDER RENEW, RELEASE, ASK: somebody else holds it, or nobody
+     * ERR_NOT_HOLDER RENEW, RELEASE, ASK: another holds it, or nobody does
      * ERR_ID_IN_USE  HEARTBEAT: another instance has this id and is not known to be gone
-     * anything else  a failure; whether a write was applied is not known
+     * anything else  a failure; it is unknown whether a write was applied
      */
     enum gavel_status status;
     bool found;              /* READ: there is a record */
     bool expired;            /* READ: the store's clock says that the lease has run out */
     gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
-    uint64_t other_instance; /* ERR_ID_IN_USE: who has the id, and its beats */
+    uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */
     uint64_t other_beats;
     struct record record; /* the record as it stands after the call */
     struct registration *registrations;
     size_t registration_count;
-    /* CANDIDATES: instances that died or fell silent of late and had not left; they are not listed */
+    /* CANDIDATES: instances that recently died or fell silent without leaving; they are not listed */
     uint64_t silent[STORE_SILENT_MAX];
     size_t silent_count;
     struct group_row *groups;
     size_t group_count;
     char message[256]; /* of a failure: the thing, the reason, the next step; "" otherwise */
-    char note[256];    /* READ: what people should know of whoever holds it; mostly "" */
+    char note[256];    /* READ: a remark about the holder, for people; mostly "" */
 };
 
 /* Frees what a reply owns and empties it. Safe on NULL and on an empty reply. */

@@ -27,7 +27,7 @@ static inline gavel_ms ms_from_ns(gavel_ns ns) { return ns / NS_PER_MS; }
 static inline gavel_ns ns_min(gavel_ns a, gavel_ns b) { return a < b ? a : b; }
 static inline gavel_ns ns_max(gavel_ns a, gavel_ns b) { return a > b ? a : b; }
 
-/* The shortest and the longest that `ns` of one clock can be on another whose rate differs by at most ppm. */
+/* The shortest and longest that `ns` of one clock can last on another whose rate differs by at most ppm. */
 static inline gavel_ns ns_shrink(gavel_ns ns, int ppm) { return ns - ns / 1000000 * ppm - 1; }
 static inline gavel_ns ns_stretch(gavel_ns ns, int ppm) { return ns + ns / 1000000 * ppm + ppm; }
 

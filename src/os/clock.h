@@ -21,13 +21,13 @@ static inline gavel_ns clock_now(void)
     return (gavel_ns)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* What a timer of CLOCK_BOOTTIME is set to for an instant, absolutely; disarmed for NEVER. */
+/* The absolute setting of a CLOCK_BOOTTIME timer for an instant; NEVER disarms it. */
 static inline struct itimerspec clock_alarm(gavel_ns at)
 {
     struct itimerspec spec = {0};
 
     if (at != NEVER) {
-        at = ns_max(at, 1); /* zero would disarm, and what lies before it is not allowed */
+        at = ns_max(at, 1); /* zero would disarm it, and negative values are not allowed */
         spec.it_value.tv_sec = at / NS_PER_S;
         spec.it_value.tv_nsec = at % NS_PER_S;
     }
@@ -40,7 +40,7 @@ int64_t clock_wall_ms(void);
 /*
  * Whether clock_now() is the clock of the whole machine. False in a time
  * namespace that shifts CLOCK_BOOTTIME: instants of such a process, and the
- * start times it reads from /proc, mean nothing to the others.
+ * start times it reads from /proc, mean nothing to other processes.
  */
 bool clock_is_shared(void);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * SQLite in WAL mode needs locks and shared memory that hold between all
- * users of the file, LMDB a memory map that agrees with what is written, and
- * gavel's clock and process identities mean something on one machine only. A
- * network or cluster file system has none of it; FUSE may be anything behind.
- * The numbers are those of <linux/magic.h> and statfs(2); file systems kept
- * outside the kernel are listed as coreutils' stat knows them.
+ * SQLite in WAL mode needs locks and shared memory that work between all users of
+ * the file. LMDB needs a memory map that agrees with what is written. gavel's clock
+ * and process identities are valid on one machine only. Network and cluster file
+ * systems offer none of this, and anything may be behind FUSE. The numbers are those
+ * of <linux/magic.h> and statfs(2); for file systems outside the kernel, those of
+ * coreutils' stat.
  */
 #include "os/filesystem.h"
 

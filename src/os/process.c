@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who a process is, and proof that it is dead.
+ * The identity of a process, and proof that it is dead.
  *
  *   another boot id, both in the first pid namespace      dead: it ran on an earlier boot
  *   another boot id or pid namespace otherwise            unseen

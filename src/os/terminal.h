@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is different where a person sits and reads. */
+/* Output for people at a terminal. */
 #ifndef OS_TERMINAL_H
 #define OS_TERMINAL_H
 
 #include "base/log.h"
 
-/* Whether fd is a terminal that shows colours: neither NO_COLOR nor a TERM of "dumb" is set. */
+/* Whether fd is a terminal that shows colours: neither NO_COLOR nor TERM=dumb is set. */
 bool terminal_has_color(int fd);
 
 /*
