@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a step gives out, and the one write that it may need.
+ * What a step returns, and the one write that it may need.
  *
- * While a step runs, changes of what must be durable are gathered in `dirty`;
- * when it ends they become one PERSIST, and only then do the messages of the
- * step learn after which write they may leave.
+ * While a step runs, changes of what must be durable are gathered in `dirty`. At
+ * its end they become one PERSIST, and only then is it known after which write the
+ * messages of the step may leave.
  */
 
 #include "core/raft/internal.h"

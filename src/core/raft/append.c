@@ -4,8 +4,8 @@
  * The follower's side of the log: figure 2 of the Raft paper, AppendEntries
  * RPC, receiver implementation 1 to 5, with a promise on top.
  *
- * An append of our term, or of a later one, comes from somebody whom a
- * majority has elected, so it is followed in any case. The promise is made
+ * An append of our term, or of a later one, comes from a node that a majority
+ * has elected, so it is always followed. The promise is made
  * even if the entries do not fit: it is about votes, not about entries.
  */
 

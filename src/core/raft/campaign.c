@@ -3,10 +3,10 @@
 /*
  * The candidate's side of elections: asking, counting, and trying again.
  *
- * First a round of pre-votes, unless it is known that nobody leads and we are
- * named to take it (a transfer, or an obituary of our leader). A refusal for a
- * promise says how long it lasts, so that we ask again just when enough voters
- * are free, and not a whole timeout later.
+ * A round of pre-votes comes first, unless it is known that nobody leads and we
+ * are the successor (a transfer, or an obituary of our leader). A voter that
+ * refuses because of a promise says how long it lasts, so that we ask again as
+ * soon as enough voters are free, and not a whole timeout later.
  */
 
 #include "core/raft/internal.h"

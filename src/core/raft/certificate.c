@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Certificates: proofs that a promise binds nobody any more.
+ * Certificates: proofs that a promise no longer binds.
  *
  * An obituary is signed by the guard of a node after it has confirmed that the
  * node's process, and with it its work, is dead. A release is signed by a

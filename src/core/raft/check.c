@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Messages that no node of ours would send are refused here, before anything
- * looks at them. Whoever reads on may then add one to any number, follow any
- * pointer and believe any configuration.
+ * Refuses messages that no gavel node would send, before anything else looks at
+ * them. Later code may then add one to any number, follow any pointer and trust any
+ * configuration.
  *
  * Each check returns what is wrong, or NULL.
  */

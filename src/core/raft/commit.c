@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is committed: on disk at a majority, and of this term, or before such
- * an entry (thesis, section 3.6.2; figure 8 shows what happens otherwise). We
- * count ourselves only as far as our own disk has got, so that sending entries
- * may overtake writing them (thesis, section 10.2.1).
+ * An entry is committed if it is on disk at a majority and of this term, or if it
+ * precedes such an entry (thesis, section 3.6.2; figure 8 shows what happens
+ * otherwise). We count ourselves only as far as our own disk has got, so that
+ * entries may be sent before we have written them (thesis, section 10.2.1).
  */
 
 #include "core/raft/internal.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Members, voters, and what a majority of them is.
+ * Members, voters, and their majorities.
  *
  * A plain configuration has one half, the voters. A joint one has two, the
- * old voters and the new, and whatever is decided must be decided in both
- * (Raft thesis, section 4.3).
+ * old voters and the new, and every decision must be made in both (Raft thesis,
+ * section 4.3).
  */
 
 #include "core/raft/config.h"

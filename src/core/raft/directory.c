@@ -1,57 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Which data directory is the member.
+ * Which data directory a member is.
  *
- * Raft rests on voters that forget nothing. A name is not enough to know a
- * voter by: a directory may vanish and be made anew under the same name, or an
+ * Raft rests on voters that forget nothing. A name is not enough to identify a
+ * voter: a directory may vanish and be created anew under the same name, or an
  * older copy of it may be put back. So each directory has a random number, and
+ * these rules hold:
  *
- *   1. the configuration binds each member to the number of one directory. The
- *      leader learns it from the first that speaks for a member which is not
- *      bound yet, and writes it into the log, where it stays until the member
- *      is removed. From then on another directory is nobody: what it says is
- *      refused, whoever leads and however often it comes back.
- *   2. Who finds another directory under its own name in the configuration
- *      takes itself for no voter.
- *   3. A directory whose log, when its node began, ended before what it has
- *      acknowledged is an older copy of itself. Whoever notices hears it no
- *      more, and the leader writes that into the configuration, too: it is
- *      refused for good, until the member is replaced. So is one that comes in
- *      an incarnation which another process had already. What is known of the
- *      others is therefore kept on disk (met.c).
- *   4. Members are bound after something is committed. So whoever has heard from
- *      one that is bound, and has no entry itself, knows that an empty log cannot
- *      win: it neither stands nor votes for one. It may be a founder that comes
- *      late, and be asked by an emptied directory before it knows any better.
- *   5. A majority that is emptied and founded again, while the others are down, is another cluster of the
- * same name, with terms and indexes that look alike. So the first configuration that binds members has a
- * random number, the founding, which all later ones repeat. Once it is committed it never changes, and
- * whoever knows that of its own refuses all that is said by another: neither may follow, elect or count the
- * other. Whichever is right, people decide.
+ *   1. The configuration binds each member to the number of one directory. The
+ *      leader learns the number from the first directory that speaks for an
+ *      unbound member and writes it into the log, where it stays until the member
+ *      is removed. From then on any other directory is refused, whoever leads and
+ *      however often it comes back.
+ *   2. A node that finds another directory under its own name in the
+ *      configuration does not regard itself as a voter.
+ *   3. A directory whose log, when its node started, ended before what it has
+ *      acknowledged is an older copy of itself. A node that notices this no longer
+ *      listens to it, and the leader writes it into the configuration, too: the
+ *      directory is refused for good, until the member is replaced. The same holds
+ *      for one that comes in an incarnation which another process had already. So
+ *      what is known of the others is kept on disk (met.c).
+ *   4. Members are bound only after something is committed. So a node that has
+ *      heard from a bound member, and has no entry itself, knows that an empty log
+ *      cannot win: it neither stands nor votes for one. It may be a founder that
+ *      comes late, and an emptied directory may ask it before it knows better.
+ *   5. A majority that is emptied and founded again, while the others are down, is
+ *      another cluster of the same name, with terms and indexes that look alike.
+ *      So the first configuration that binds members has a random number, the
+ *      founding, which all later ones repeat. Once committed, it never changes. A
+ *      node that knows that its own founding is committed refuses everything that
+ *      a node of another one says: neither may follow, elect or count the other.
+ *      People decide which one is right.
  *
- * What a replaced member says comes with the index of the configuration that
- * it is bound by. Whoever is behind that cannot know better, so requests are
- * heard, as Raft hears candidates and leaders that it does not know. What is
- * counted (votes, acknowledgements) is counted by our own configuration only.
- * Such a one has the founding of the cluster in its log: it is not heard without.
+ * A replaced member's messages carry the index of the configuration that binds it.
+ * A node whose log is behind that index cannot know better, so it listens to
+ * requests, as Raft listens to candidates and leaders that it does not know. What
+ * is counted (votes, acknowledgements) is counted by our own configuration only.
+ * Such a sender must have the founding of the cluster in its log, or it is refused.
  *
  * Every message says which founding the log of its sender has, and whether the
- * sender knows that it is committed. Before that another leader may replace it
- * by its own, so it is held against nobody, with two exceptions. A leader has
- * all that is committed (thesis, section 3.6.3), so one whose log has not our
- * committed founding is no leader of ours. And a founding that is in our log,
- * committed or not, binds directories: another one is not believed from another
- * directory, unless a member in its own directory has told it, too. Between the
- * commit and when a node knows of it lies no entry of a client: no leader works
- * before, and with the first such entry it is written what is committed.
+ * sender knows that it is committed. Until then another leader may replace it by
+ * its own, so it is held against nobody, with two exceptions. A leader has
+ * everything that is committed (thesis, section 3.6.3), so one whose log lacks our
+ * committed founding is not our leader. And a founding in our log, committed or
+ * not, binds directories: another founding is not believed from another directory,
+ * unless a member in its own directory has reported it, too. No entry of a client
+ * lies between the commit and the moment a node knows of it: no leader works
+ * before that, and the first such entry is written together with what is committed.
  *
- * So a node that does not know yet may follow another founding, and its own is
- * truncated then. But terms look alike, and where they are the same nothing is
- * truncated: it would keep its own founding, and take the entries of the other
- * as what follows. By the Log Matching Property a leader whose log agrees with
- * ours where the founding stands has that founding, so one that has not is none
- * of ours.
+ * So a node that does not know yet may follow another founding, and its own is then
+ * truncated. But terms look alike, and where they are the same nothing is
+ * truncated: the node would keep its own founding and take the entries of the other
+ * as what follows. By the Log Matching Property, a leader whose log agrees with
+ * ours at the founding has that founding. So a leader that lacks it is not ours.
  */
 
 #include "core/raft/internal.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A disk that hangs: no error, no answer. A write that fails is final and told
- * at once (step.c); one that never comes back says nothing, so time must tell.
+ * A disk that hangs: no error, no answer. A write that fails is final and reported
+ * at once (step.c). One that never returns can only be recognised by time.
  *
  *   leader     hands over, once the others have on disk what ours has not
- *   follower   goes on being silent: what waits for its disk never leaves
+ *   follower   stays silent: messages that wait for its disk never leave
  *   either     does not stand for election
  *
  * A leader does not need its own disk to commit (commit.c), and its heartbeats
- * do not wait for it; so nothing else would end its leading, and a cluster
- * with one hung disk would be one more fault away from standing still.
+ * do not wait for it. So nothing else would end its leadership, and with one hung
+ * disk the cluster would be one fault away from a standstill.
  *
- * It stays if no majority of the others is further than its own disk: then
- * their disks hang too, or they are too few, and nobody could be elected; as
- * long as the leader has its lease its work at least goes on.
+ * The leader stays if no majority of the others is ahead of its own disk: then
+ * their disks hang too, or they are too few, and nobody could be elected. As long
+ * as the leader has its lease, its work at least goes on.
  */
 
 #include "core/raft/internal.h"

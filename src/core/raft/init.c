@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Beginning, and beginning again. What comes from the disk is checked like any
- * other input: a node whose state cannot be right must not vote.
+ * Starting and restarting. The state from the disk is checked like any other input:
+ * a node whose state cannot be right must not vote.
  */
 
 #include "base/error.h"

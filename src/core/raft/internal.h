@@ -8,7 +8,7 @@
 #include "base/planted.h"
 #include "core/raft/raft.h"
 
-/* What must be durable before a message may leave; turned into a number when the step ends. */
+/* What must be durable before a message may leave; becomes a seq when the step ends. */
 enum raft_after {
     RAFT_AFTER_NOTHING,
     RAFT_AFTER_STATE, /* term, vote and promise */
@@ -37,7 +37,7 @@ bool raft_peer_takes_vote(struct raft *r, raft_id from);
 /* directory.c: which data directory is the member */
 bool raft_is_own(const struct raft *r, const struct raft_config *config);
 bool raft_hears(struct raft *r, const struct raft_message *m);
-/* A member that we refuse and the configuration does not yet; 0 if there is none. */
+/* A member that we refuse but the configuration does not refuse yet; 0 if there is none. */
 raft_id raft_refused_one(const struct raft *r, uint64_t *ret_directory);
 void raft_hear_refusal(struct raft *r, raft_id id, uint64_t directory);
 void raft_meet(struct raft *r, const struct raft_claimant *met);
@@ -45,10 +45,10 @@ bool raft_is_blank(const struct raft *r, raft_index last); /* a log that ends th
 enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why);
 void raft_note_acked(struct raft *r);
 void raft_bind_directories(struct raft *r);
-/* Whether what is committed tells, for the first time, which founding this directory belongs to. */
+/* Whether the committed entries show, for the first time, which founding this directory belongs to. */
 bool raft_learn_founding(struct raft *r);
 
-/* met.c: what is known of the directories of the others, kept on disk */
+/* met.c: what is known of the others' directories, kept on disk */
 bool raft_met_is_due(struct raft *r, bool is_writing);
 void raft_recall_met(struct raft *r);
 
@@ -64,7 +64,7 @@ void raft_settle_role(struct raft *r);
 
 /* term.c: meeting a higher term */
 void raft_meet_term(struct raft *r, raft_term term);
-/* Whether the term of a message can be one that elections have led to; tells if not. */
+/* Whether elections can have led to the term of a message; reports it if not. */
 bool raft_is_term_plausible(struct raft *r, const struct raft_message *m);
 
 /* timer.c: when to stand for election */
@@ -116,7 +116,7 @@ void raft_record_asked(struct raft *r, raft_term term, raft_id candidate, enum r
 void raft_record_leader(struct raft *r, raft_id leader);
 
 /* append.c, snapshot.c: the follower's side of the log */
-/* Follows the sender of entries or of a snapshot; false, and answered, if it is no leader of ours. */
+/* Follows the sender of entries or of a snapshot. False if it is not our leader; it is then answered. */
 bool raft_follow(struct raft *r, const struct raft_message *m);
 void raft_receive_append(struct raft *r, const struct raft_message *m);
 void raft_receive_snapshot(struct raft *r, const struct raft_message *m);
@@ -163,7 +163,7 @@ void raft_work_stopped(struct raft *r);
 
 /* hang.c: a disk that does not answer */
 void raft_leave_if_hung(struct raft *r);
-gavel_ns raft_hangs_at(const struct raft *r); /* NEVER: it does already, or nothing is to be written */
+gavel_ns raft_hangs_at(const struct raft *r); /* NEVER: it hangs already, or no write is waiting */
 
 /* transfer.c */
 enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout);
@@ -192,7 +192,7 @@ enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round);
 void raft_answer_reads(struct raft *r);
 void raft_lose_reads(struct raft *r);
 
-/* step.c: a message that is not right, though well-formed */
+/* step.c: a message that is well-formed but wrong */
 void raft_refuse(struct raft *r, raft_id from, const char *why);
 
 #endif

@@ -3,21 +3,21 @@
 /*
  * The lease: the leader's side of the promises.
  *
- * A voter that accepted the append of a round, which began at s on our clock,
- * helps nobody else for `promise` of its own clock, from some instant after s.
- * If its clock runs fast and ours slow, by the drift bound, that is on our
- * clock at least promise * (1 - drift) / (1 + drift). So up to
+ * A round begins at s on our clock. A voter that accepts its append helps nobody
+ * else for `promise` of its own clock, from some instant after s. If its clock
+ * runs fast and ours slow, by the drift bound, that is at least
+ * promise * (1 - drift) / (1 + drift) on our clock. So the voter is bound until
  *
  *     s + promise * (1 - drift) / (1 + drift)
  *
- * it is bound; up to the instant that a majority reaches, ourselves included,
- * nobody can be elected; and stop_margin earlier our work begins to stop.
+ * Until the instant that a majority reaches, ourselves included, nobody can be
+ * elected; stop_margin earlier, our work begins to stop.
  *
  * This differs from the thesis, section 6.4.1, which counts the election
  * timeout from the acknowledged heartbeat and leaves drift to a constant.
  *
- * It is looked at in every step, before anything else: a leader that wakes
- * from a pause stops before it acts.
+ * Every step checks the lease before anything else: a leader that wakes from a
+ * pause stops before it acts.
  */
 
 #include "core/raft/internal.h"

@@ -9,7 +9,7 @@
  *                            durable: moves up when a write is known to be on disk, and down when the
  *                            log is cut below it
  *
- * Terms never fall along the log, so whatever is asked of terms is a binary
+ * Terms never decrease along the log, so every question about terms is a binary
  * search.
  */
 

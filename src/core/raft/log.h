@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The log in memory: the entries after the snapshot, and what the snapshot
- * stands for. What of it is durable is counted here too.
+ * The log in memory: the entries after the snapshot, and where the snapshot ends.
+ * It also tracks which part is durable.
  *
  * The bytes of entries are copied in and owned by the log. Pointers given out
  * are borrowed until the next change.
@@ -38,10 +38,10 @@ struct raft_log_write {
 struct raft_log {
     raft_index base; /* the entries up to here are in the snapshot only */
     raft_term base_term;
-    struct raft_entry *entries; /* base + 1 and on */
+    struct raft_entry *entries; /* from base + 1 on */
     size_t count;
     size_t capacity;
-    raft_index durable; /* what of the log is on disk */
+    raft_index durable; /* the log is on disk up to here */
     struct raft_log_write writes[RAFT_LOG_WRITES_MAX];
     size_t write_count;
 };
@@ -61,7 +61,7 @@ const struct raft_entry *raft_log_at(const struct raft_log *log, raft_index inde
 /* Copies the entry to the end. ERR_NO_MEMORY, and nothing is changed. */
 GAVEL_CHECKED enum gavel_status raft_log_append(struct raft_log *log, const struct raft_entry *entry);
 
-/* Room for that many more, so that the next appends cannot fail for want of the array. */
+/* Makes room in the array for that many more, so that the next appends cannot fail for lack of it. */
 GAVEL_CHECKED enum gavel_status raft_log_reserve(struct raft_log *log, size_t count);
 
 /* Drops the entries from index on. */

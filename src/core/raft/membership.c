@@ -4,13 +4,13 @@
  * Changing the members, by joint consensus (thesis, section 4.3), one change
  * at a time:
  *
- *   LEARN ── new voters are level ──► JOINT ── committed ──► NEW ── committed ──► done
+ *   LEARN ── new voters have caught up ──► JOINT ── committed ──► NEW ── committed ──► done
  *
- * A configuration is in force as soon as it stands in the log, committed or
- * not, and if its entry is truncated the one before it is in force again. No
+ * A configuration is in force as soon as it is in the log, committed or not. If
+ * its entry is truncated, the previous one is in force again. No
  * change begins before an entry of the leader's term is committed: otherwise
- * two leaders, each with a change that the other does not know, could decide
- * with disjoint majorities (thesis, section 4.1, and the correction of 2015 to
+ * two leaders, each with a change unknown to the other, could decide with
+ * disjoint majorities (thesis, section 4.1, and the correction of 2015 to
  * the single-server change).
  *
  * The lease is counted by the configuration in force, so in a joint one a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What nodes say to each other. One struct for all kinds; raft_message_check()
- * refuses what no node of ours would send, before anything looks at it.
+ * Messages between nodes: one struct for all kinds. raft_message_check() refuses
+ * messages that no gavel node would send, before anything else looks at them.
  */
 #ifndef CORE_RAFT_MESSAGE_H
 #define CORE_RAFT_MESSAGE_H
@@ -87,20 +87,20 @@ struct raft_append_reply {
     raft_index conflict_index; /* refusal: the first index of that term, or one past the end */
     uint64_t round;            /* 0: no promise goes with this */
     uint64_t lease_epoch;
-    gavel_ns promise;    /* for how long, from when the append came */
-    raft_term seen_term; /* a higher term that was met and not adopted because of the promise; 0 none */
-    raft_id refused; /* a member whose data directory is an older copy, as the leader may not know; 0 none */
+    gavel_ns promise;    /* its length, from the arrival of the append */
+    raft_term seen_term; /* a higher term that was seen but not adopted because of the promise; 0 none */
+    raft_id refused;     /* a member whose directory is an older copy; the leader may not know. 0 none */
     uint64_t refused_directory;
 };
 
 /* PRE_VOTE and VOTE. */
 struct raft_vote {
-    raft_term term; /* the one to lead in; of VOTE the same as the message's */
+    raft_term term; /* the term to lead in; in VOTE the same as the message's */
     uint64_t round; /* PRE_VOTE: comes back in the reply */
     raft_index last_index;
     raft_term last_term;
-    uint8_t priority;                    /* for people to read; never refused for it */
-    struct raft_certificate certificate; /* that the promise of the voters is void; NONE if there is none */
+    uint8_t priority;                    /* for people to read; never a reason to refuse */
+    struct raft_certificate certificate; /* proof that the promise of the voters is void; or NONE */
 };
 
 struct raft_vote_reply {
@@ -112,7 +112,7 @@ struct raft_vote_reply {
 };
 
 struct raft_install {
-    raft_index index; /* the last entry that the snapshot stands for */
+    raft_index index; /* the last entry that the snapshot covers */
     raft_term index_term;
     struct raft_config config; /* as of that entry */
     raft_index config_index;
@@ -129,12 +129,12 @@ struct raft_message {
     uint64_t cluster; /* messages of another cluster, or of another generation of it, are refused */
     uint64_t generation;
     uint64_t incarnation; /* of the sender */
-    uint64_t directory;   /* the number of its data directory; 0: a node of 0.6.0, which has none */
-    raft_index bound_at;  /* of the configuration, in its log, that has this directory; 0: none has */
-    raft_index began_at;  /* its log ended here when this incarnation began */
-    uint64_t start;       /* a random number of this start: another one in the same incarnation is a copy */
+    uint64_t directory;   /* the number of its data directory; 0: a 0.6.0 node, which has none */
+    raft_index bound_at;  /* the index of the configuration in its log that has this directory; 0: none */
+    raft_index began_at;  /* where its log ended when this incarnation began */
+    uint64_t start;       /* a random number of this start; another one in the same incarnation is a copy */
     uint64_t founding;    /* of the cluster, by the newest configuration in its log; 0: none yet */
-    bool is_founded;      /* it knows that this founding is committed: it never changes */
+    bool is_founded;      /* it knows that this founding is committed, so it never changes */
     raft_term term;       /* of the sender */
     union {
         struct raft_append append;
@@ -146,7 +146,7 @@ struct raft_message {
     };
 };
 
-/* ERR_INVALID, and a reason, for a message that no node of ours would send. Looks at the message alone. */
+/* ERR_INVALID, with a reason, for a message that no gavel node would send. Checks the message alone. */
 GAVEL_CHECKED enum gavel_status raft_message_check(const struct raft_message *message,
                                                    const char **ret_reason);
 

@@ -3,21 +3,21 @@
 /*
  * What a node knows of the data directories of the others, kept on its disk.
  *
- * An older copy of a directory has the number of the original. Whoever has met
- * more of that refuses it (directory.c, rule 3): a copy comes in an incarnation
- * that another process had already, or with a log that ends before what was
- * acknowledged. That must not be forgotten by a restart: otherwise, once
- * everybody has been restarted, the copy is the member again.
+ * An older copy of a directory has the number of the original. A node that has met
+ * a later state of it refuses the copy (directory.c, rule 3), which comes in an
+ * incarnation that another process had already, or with a log that ends before what
+ * was acknowledged. A restart must not forget that: otherwise the copy would be the
+ * member again once all nodes have been restarted.
  *
- *   1. It goes along with every write that is made in any case. So whatever we
- *      vote for, elect by, or append after having met somebody is on our disk
- *      together with whom we met.
- *   2. If nothing else is written it is written alone, MET_PATIENCE later: an
- *      election, which waits for its writes, shall not wait for this.
- *   3. That somebody is refused is written at once.
+ *   1. The knowledge goes along with every write that is made in any case. So
+ *      whatever we vote for, elect by, or append after having met a node is on our
+ *      disk together with that meeting.
+ *   2. If nothing else is written, it is written alone, MET_PATIENCE later, so that
+ *      an election, which waits for its writes, does not wait for this.
+ *   3. A refusal is written at once.
  *
- * No message waits for it. What is on disk counts for the directory that the
- * configuration binds the member to, and for no other.
+ * No message waits for it. What is on disk counts only for the directory that the
+ * configuration binds the member to.
  */
 
 #include "core/raft/internal.h"

@@ -3,25 +3,25 @@
 /*
  * Who could hold a lease, and what a leader does that cannot.
  *
- * To be elected takes answers within an election timeout. To work takes more: a
- * lease lasts promise - drift - margin from the send of a round, and rounds
- * begin once per heartbeat, so answers must be back within
+ * Getting elected takes answers within an election timeout. Working takes more: a
+ * lease lasts promise - drift - margin from the send of a round, and rounds begin
+ * once per heartbeat, so answers must be back within
  *
  *     promise * (1 - drift) / (1 + drift) - stop_margin - heartbeat
  *
- * A node further away than that can be elected, renew everybody's promise, and
+ * A node that is further away can be elected and renew everybody's promise, but
  * never work. So
  *
- *  1. a leader that a majority answers, and that has no lease for CLAIM_PATIENCE
- *     all the same, steps down with a release, and another has its turn; nor does
- *     it begin work with a lease that the next round cannot renew. Where nobody
- *     is near that would go on for ever, with a term for each turn: after more
- *     than RAFT_IDLE_TURNS in a row a node stays longer each time, up to
- *     RAFT_CLAIM_PATIENCE_MAX. A voter that did not answer in the last such turn
- *     is a new hope: with it the first patience counts again;
- *  2. successors, and with them targets of transfers, are ordered by round trip:
- *     who could hold a lease comes before who could not;
- *  3. a voter is added only if a majority of the new voters answers in time.
+ *  1. A leader that a majority answers, but that has no lease for CLAIM_PATIENCE,
+ *     steps down with a release, and another has its turn. It does not begin work
+ *     with a lease that the next round cannot renew, either. Where nobody is near,
+ *     this would go on for ever, with a term for each turn. So after more than
+ *     RAFT_IDLE_TURNS in a row a node stays longer each time, up to
+ *     RAFT_CLAIM_PATIENCE_MAX. If a voter answers that did not answer in the last
+ *     such turn, there is new hope, and the first patience applies again.
+ *  2. Successors, and so the targets of transfers, are ordered by round trip:
+ *     those that could hold a lease come first.
+ *  3. A voter is added only if a majority of the new voters answers in time.
  */
 
 #include "core/raft/internal.h"

@@ -4,13 +4,12 @@
  * The promise: a follower that accepts an append will not help to elect
  * another for a while. A majority of promises is the leader's lease (lease.c).
  *
- * Only what the promise says is durable, not when it ends, so a heartbeat
- * writes nothing. After a restart it therefore holds for its whole length
- * (raft_init).
+ * The content of the promise is durable, not its end, so a heartbeat writes
+ * nothing. After a restart it therefore holds for its whole length (raft_init).
  *
- * The gate decides whether a vote, a pre-vote or an own candidacy may pass
- * while a promise is active. Plain Raft has no promise; its nearest relative is
- * the minimum election timeout of the thesis, section 4.2.3.
+ * The gate decides whether a vote, a pre-vote or our own candidacy may pass
+ * while a promise is active. Plain Raft has no promise; the closest thing is the
+ * minimum election timeout of the thesis, section 4.2.3.
  */
 
 #include "core/raft/internal.h"

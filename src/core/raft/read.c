@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reads without a log entry (thesis, section 6.4). With a lease the answer is
- * at hand. Without one, or if the caller does not want to rest on clocks, a
- * round that begins after the question must come back from a majority first
- * (read-index); then nobody else can have been elected before it was asked.
+ * Reads without a log entry (thesis, section 6.4). With a lease the answer is at
+ * hand. Without one, or if the caller does not want to rely on clocks, a majority
+ * must first acknowledge a round that began after the question (read-index). Then
+ * nobody else can have been elected before it was asked.
  */
 
 #include "core/raft/internal.h"

@@ -3,11 +3,11 @@
 /*
  * The leader's side of the log (thesis, section 3.5).
  *
- * A peer is PROBEd, one append at a time, until it is known where its log
- * agrees with ours; then entries flow (REPLICATE), several appends at once, a
- * bounded number under way; if what it needs is gone, it gets the snapshot
- * (INSTALL). Every heartbeat is an append whose previous entry is the last one
- * sent, so that a lost append shows with the next heartbeat.
+ * PROBE: one append at a time, until it is known where the peer's log agrees with
+ * ours. REPLICATE: entries flow, with a bounded number of appends under way.
+ * INSTALL: the entries that the peer needs are gone, so it gets the snapshot. Every
+ * heartbeat is an append whose previous entry is the last one sent, so that the
+ * next heartbeat reveals a lost append.
  *
  * Each append names the round it belongs to: our clock when the round began.
  * The reply brings it back, and with it the promise (lease.c).

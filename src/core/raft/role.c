@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The roles and the edges between them; the picture stands in raft.h, and a
+ * The roles and the edges between them; the diagram is in raft.h, and a
  * test prints this table so that the two cannot drift apart. Roles, terms and
  * the known leader are set here and nowhere else.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Snapshots: the state machine's own picture of everything it has applied, in
- * place of the entries (thesis, section 5). The caller takes them; a leader
- * sends its newest to a follower that needs entries which are gone.
+ * Snapshots replace entries by the state machine's own image of everything it has
+ * applied (thesis, section 5). The caller takes them; a leader sends its newest to
+ * a follower that needs entries which are gone.
  */
 
 #include "core/raft/internal.h"

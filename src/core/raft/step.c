@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One event in; then whatever it, or time, has made due; then the one write
- * and the messages that wait for it. The place to start reading.
+ * One event in; then whatever it, or time, has made due; then the one write and
+ * the messages that wait for it. Start reading here.
  */
 
 #include "core/raft/internal.h"

@@ -2,7 +2,7 @@
 
 /*
  * Leaving in order: first the work stops, then the lease is released, then
- * another may have our vote.
+ * another may get our vote.
  */
 
 #include "core/raft/internal.h"

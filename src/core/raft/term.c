@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Meeting a higher term.
+ * Seeing a higher term.
  *
- * Plain Raft adopts any higher term at once (thesis, section 3.3). A node that
- * rejoins with one could so depose a leader that everybody else is happy with,
- * and end its lease behind its back. Here a node that is bound, by a promise or
- * by its own work, does not adopt a term that it merely heard of: it remembers
- * it, the append replies carry it to the leader, and the leader steps down in
+ * Plain Raft adopts any higher term at once (thesis, section 3.3). So a node that
+ * rejoins with one could depose a leader that all others are content with, and end
+ * its lease without its knowledge. Here a node that is bound, by a promise or by
+ * its own work, does not adopt a term that it merely heard of. It remembers the
+ * term, its append replies carry it to the leader, and the leader steps down in
  * order. Appends and snapshots are different: they prove that a majority has
- * elected somebody, so they are always followed (append.c).
+ * elected a leader, so they are always followed (append.c).
  *
- * A term counts elections. One that is further ahead than elections can have
- * come is a fault, or an attack: adopted, it would leave nothing for those
- * that come after, and a cluster whose terms have run out can never elect
- * again. Such a message is not followed; a message that is lost is always safe.
- * The bound is counted from our own term, so that it holds for a node that was
- * away: at ten elections a second it is reached after three years. And it is
- * reached by no number of messages in a time that matters: from the bound to
- * the end of the numbers it takes 2^32 of them, each with a write to disk. A
- * node that has no members yet knows no term to count from, and takes any.
+ * A term counts elections. One that is too far ahead for elections to have reached
+ * it is a fault or an attack. Adopting it would use up the numbers, and a cluster
+ * whose terms have run out can never elect again. Such a message is not followed;
+ * losing a message is always safe. The bound is counted from our own term, so that
+ * it suits a node that was away: at ten elections a second it is reached after three
+ * years. Nor can many messages together do harm in a time that matters: from the
+ * bound to the end of the numbers takes 2^32 of them, each with a write to disk. A
+ * node that has no members yet knows no term to count from, and accepts any.
  */
 
 #include "core/raft/internal.h"

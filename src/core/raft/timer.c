@@ -2,10 +2,10 @@
 
 /*
  * When to stand for election. Timeouts are random (thesis, section 3.4), but
- * not evenly: the leader ships an ordered list of successors, and whoever is
- * further down waits longer. So elections seldom collide and preferred nodes
- * come first, yet a preferred node that is dead only delays; votes are never
- * refused for priority. Elections that led nowhere widen the range.
+ * not evenly: the leader ships an ordered list of successors, and nodes further
+ * down wait longer. So elections seldom collide, and preferred nodes come first.
+ * A dead preferred node only causes a delay; votes are never refused because of
+ * priority. Failed elections widen the range.
  */
 
 #include "core/raft/internal.h"

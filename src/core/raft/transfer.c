@@ -3,18 +3,18 @@
 /*
  * Handing over (thesis, section 3.10, with a lease to give up):
  *
- *   CATCH_UP ── target is level ──► STOPPING ── work has stopped ──► HANDED ── another leads ──► done
- *      │ time is up                    │                               │ time is up
- *      ▼                               ▼                               ▼
- *   go on as before               next lease epoch                next lease epoch
+ *   CATCH_UP ── caught up ──► STOPPING ── work has stopped ──► HANDED ── another leads ──► done
+ *      │ time is up              │                               │ time is up
+ *      ▼                         ▼                               ▼
+ *   go on as before         next lease epoch                next lease epoch
  *
- * With TIMEOUT_NOW goes a release of the lease epoch, which the target shows
- * to its voters. Should the transfer fail, that paper is about for ever, so
- * the leader goes on with the next lease epoch and a fresh round of promises.
+ * TIMEOUT_NOW carries a release of the lease epoch, which the target shows to its
+ * voters. If the transfer fails, that release stays in circulation, so the leader
+ * goes on with the next lease epoch and a fresh round of promises.
  *
- * A forced transfer does not wait for entries that are not committed. The
- * leader commits nothing any more in this term, whatever happens (vote.c says
- * why that keeps the log safe); if it fails, the term is over for us.
+ * A forced transfer does not wait for uncommitted entries. The leader commits
+ * nothing more in this term, whatever happens (vote.c says why that keeps the log
+ * safe). If the transfer fails, the term is over for us.
  */
 
 #include "core/raft/internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The voter's side of elections: one vote per term, durable before it is told,
+ * The voter's side of elections: one vote per term, durable before it is sent,
  * and only for a log that is at least as up to date (thesis, section 3.6.1).
  * The gate (promise.c) comes before all of that. A pre-vote asks the same
  * question and changes nothing (thesis, section 9.6).

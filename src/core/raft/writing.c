@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the core knows of its disk: how long writes take, and whether term,
- * vote or promise are still on their way. An election is three writes in a row
- * (the candidate's vote, a voter's, a follower's promise with the no-op), so a
- * disk that needs longer for one than an election timeout would otherwise
- * keep every election from ending: each new term is one more write in the queue.
+ * What the core knows of its disk: how long writes take, and whether term, vote or
+ * promise are still on their way. An election is three writes in a row (the
+ * candidate's vote, a voter's, a follower's promise with the no-op). If one write
+ * took longer than an election timeout, no election would ever end, since each new
+ * term is one more write in the queue. Therefore:
  *
- *  1. Nobody stands, and no candidate gives up, while its own state is on its
- *     way to disk; its timer begins anew when that is durable.
+ *  1. Nobody stands, and no candidate gives up, while its own state is on its way
+ *     to disk; its timer restarts when that is durable.
  *  2. A candidate that nobody has refused asks again in the same term.
  *  3. A voter whose vote is on its way refuses pre-votes: it could not vote now.
- *  4. A follower whose promise is on its way says that it has heard its leader;
- *     that is no promise, but it is not silence.
+ *  4. A follower whose promise is on its way says that it has heard its leader.
+ *     That is no promise, but it is not silence.
  */
 
 #include "core/raft/internal.h"
