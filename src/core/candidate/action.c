@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a step gives out. */
+/* What a step returns. */
 
 #include "core/candidate/internal.h"
 

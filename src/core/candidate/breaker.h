@@ -11,8 +11,8 @@
  *
  * Only calls about the mandate close it, and only they are let through while
  * it is half open: a store may take heartbeats and refuse the rest. While
- * nobody leads it tries at least each election interval, as it would look if
- * it were closed: then there is no leader that the load could cost its lease.
+ * nobody leads, it tries at least once per election interval, as often as it
+ * would look if closed: there is no leader whom the load could cost its lease.
  *
  * It never holds back the renewal or the release of a leader: refusing those
  * would turn a short outage into a lost mandate.
@@ -35,13 +35,13 @@ struct breaker {
     gavel_ns failed_at; /* the last time */
 };
 
-/* A call about the mandate that was sent at that instant has succeeded. True if that closed it. */
+/* A call about the mandate, sent at that instant, has succeeded. True if that closed the breaker. */
 bool breaker_succeeded(struct breaker *breaker, gavel_ns sent_at);
 
-/* True if this failure opened it (again after half open is not "opened": nothing new happened). */
+/* True if this failure opened it. Going from half open back to open does not count: nothing new happened. */
 bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settings, gavel_ns now);
 
-/* When an open one tries again; is_led: somebody leads, as far as we know. */
+/* When an open breaker tries again; is_led: somebody leads, as far as we know. */
 gavel_ns breaker_retry_at(const struct breaker *breaker, const struct gavel_settings *settings, bool is_led);
 
 /* Whether a call about the mandate may go out now; moves from open to half open when it is time to try. */

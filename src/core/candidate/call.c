@@ -3,10 +3,10 @@
 /*
  * Calls to the store: requests out, replies and time-outs in.
  *
- * A call that has not been answered in time has failed; whether a write was
- * applied is then not known, and an answer that still comes is ignored. That
- * is always safe: a deadline counts only from calls that were answered, and
- * an open claim is settled by reading its nonce back.
+ * A call that is not answered in time has failed. It is then unknown whether a
+ * write was applied, and a late answer is ignored. That is always safe: a
+ * deadline counts only from calls that were answered, and an open claim is
+ * settled by reading its nonce back.
  */
 
 #include "core/candidate/internal.h"

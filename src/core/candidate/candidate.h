@@ -14,12 +14,12 @@
  *                                          [CLAIMING] ── won ──► [PREPARING] ──► [LEADING] ──► [STOPPING]
  *
  * Work that is done for good (FINISH) ends in STOPPING too, with a release
- * that closes the group; see finish.c. Who then sees the group goes to [ENDED].
+ * that closes the group; see finish.c. Candidates that then see it go to [ENDED].
  *
  * A candidate that leaves goes to [ENDED] from IDLE, OBSERVING or STANDBY. A
- * mandate that is not wanted any more when it is won, or that ends while
- * preparing, goes straight to STOPPING to be released, and so does a claim
- * whose outcome is not known when the candidate leaves.
+ * mandate that is no longer wanted when it is won, or that ends while
+ * preparing, goes straight to STOPPING to be released. So does a claim whose
+ * outcome is unknown when the candidate leaves.
  *
  * The rules that safety rests on (docs/PROTOCOL.md):
  *
@@ -27,14 +27,14 @@
  *    SENT. By then the work has stopped.
  *  - A standby claims an unreleased record only after it has itself seen that
  *    version unchanged for the holder's whole lease, counted from when it
- *    RECEIVED the first sight of it; or the holder's death is proven; or the
- *    store has a clock that may be trusted and says expired. The claim is a
+ *    first RECEIVED it; or the holder's death is proven; or the store has a
+ *    trustworthy clock and says that the lease has expired. The claim is a
  *    compare-and-set on that version.
  *  - A write without a clear answer is settled by its nonce, never retried blindly.
  *  - The mandate is released only after the work has stopped.
  *
  * Ownership: the struct belongs to the caller. Strings in the configuration
- * are copied. Pointers in actions are borrowed from the candidate and live
+ * are copied. Pointers in actions are borrowed from the candidate and valid
  * until the next step.
  */
 #ifndef CORE_CANDIDATE_CANDIDATE_H
@@ -74,9 +74,9 @@ struct candidate_config {
     enum store_clock clock;
     struct process_id process;
     /*
-     * The work is done by processes of a guard and may outlive ours. Records
-     * then name no process, so that nobody takes our death for the end of the
-     * work; the registration still does.
+     * The work is done by processes of a guard and may outlive our process.
+     * Records then name no process, so that nobody takes our death for the end
+     * of the work. The registration still names it.
      */
     bool is_guarded;
     uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
@@ -87,10 +87,10 @@ enum candidate_event_kind {
     CANDIDATE_START,
     CANDIDATE_TICK,         /* candidate_wake_at() has come; earlier is harmless */
     CANDIDATE_REPLY,        /* the answer to a call */
-    CANDIDATE_DOORBELL,     /* somebody says: look now */
+    CANDIDATE_DOORBELL,     /* a hint to look now */
     CANDIDATE_HOLDER_DIED,  /* the process of the watched holder is proven dead */
     CANDIDATE_WORK_STOPPED, /* after WORK_STOP: nothing of the work is left */
-    CANDIDATE_RESIGN,       /* give the gavel up, if leader */
+    CANDIDATE_RESIGN,       /* hand over, if leader */
     CANDIDATE_FINISH,       /* the work is done: close the group for good and end */
     CANDIDATE_ENSURE,       /* see candidate_event.ensure */
     CANDIDATE_SET_ELIGIBLE,
@@ -117,7 +117,7 @@ struct candidate_event {
             const char *successor; /* "" for any */
         } resign;
         struct {
-            enum gavel_loss loss; /* a mandate is not given up but lost: what did its work was killed */
+            enum gavel_loss loss; /* unless NONE, the mandate is lost: its work was killed */
         } stop;
         bool eligible;
     };
@@ -164,7 +164,7 @@ struct candidate_action {
     };
 };
 
-/* More than any step can give; candidate_step() asserts it. */
+/* More than any step can return; candidate_step() asserts it. */
 #define CANDIDATE_ACTIONS_MAX 24
 
 struct candidate_actions {
@@ -213,41 +213,41 @@ struct candidate {
     bool is_leaving;               /* LEAVE was sent */
     bool is_finishing;             /* FINISH was asked for, so the release closes the group */
     enum gavel_status stop_status; /* why we end */
-    char stop_message[384];        /* the same in words; "": trouble tells */
-    char trouble[256];             /* the store's words on its last failure */
+    char stop_message[384];        /* the same in words; "": see trouble */
+    char trouble[256];             /* the store's message on its last failure */
 
     /* what we know of the group */
     struct observation seen;
-    char last_leader[NAME_MAX_BYTES + 1]; /* as last told in leader_changed; "" none yet */
+    char last_leader[NAME_MAX_BYTES + 1]; /* as last reported by leader_changed; "" none yet */
     char previous_leader[NAME_MAX_BYTES + 1];
     uint64_t last_epoch;
-    bool has_followed;   /* somebody has led since we came, or we have: the record has changed */
-    bool is_leader_down; /* and it was told */
+    bool has_followed;   /* somebody, maybe we, has led since we joined: the record has changed */
+    bool is_leader_down; /* and this was reported */
     bool is_watching;
-    bool is_hurried; /* the next look was asked for by a hint or a death: nothing else goes with it */
+    bool is_hurried; /* a hint or a death asked for the next look: send nothing else with it */
     struct nonce watched;
     struct peers peers;
     struct fence fence;
 
     /* the mandate: ours in PREPARING, LEADING and STOPPING */
     struct nonce nonce;       /* of our newest claim */
-    bool is_claim_open;       /* whether it was applied is not known */
+    bool is_claim_open;       /* it is unknown whether that was applied */
     uint64_t epoch;           /* of our mandate */
     uint64_t version;         /* of our record as last written */
     gavel_ns mandate_at;      /* when the claim of this epoch was sent */
-    gavel_ns listed_at;       /* the first listing of candidates since then; NEVER before it */
+    gavel_ns listed_at;       /* when candidates were first listed after that; NEVER: not yet */
     gavel_ns renewed_at;      /* send time of the last claim or renewal that succeeded */
     gavel_ns stop_at;         /* the work must begin to stop */
     gavel_ns deadline;        /* the work has stopped */
-    gavel_ns led_from;        /* when the work started, over all epochs of this stretch */
+    gavel_ns led_from;        /* when the work started; kept while we renew as new epochs */
     bool is_work_running;     /* between WORK_START and WORK_STOPPED */
-    bool has_overrun;         /* and it was told */
-    bool is_renewal_failing;  /* the last try did not succeed */
+    bool has_overrun;         /* past the deadline, and this was reported */
+    bool is_renewal_failing;  /* the last attempt failed */
     enum gavel_reason reason; /* of STOPPING */
     enum gavel_loss loss;     /* what its release says: NONE, unless the work was killed */
     char successor[NAME_MAX_BYTES + 1];
 
-    /* somebody's wish that we hand over, as the record has it, void if of another epoch */
+    /* the wish in the record that we hand over; void if of another epoch */
     uint64_t wish_epoch;
     bool wish_force;
     char wish_successor[NAME_MAX_BYTES + 1];
@@ -268,17 +268,17 @@ struct candidate {
     gavel_ns look_at;         /* next read (standby) or renewal (leader); start (idle) */
     gavel_ns beat_at;         /* next heartbeat */
     gavel_ns list_at;         /* next listing of candidates */
-    gavel_ns claim_at;        /* when to look whether to claim */
+    gavel_ns claim_at;        /* when to consider a claim */
     gavel_ns hold_back_until; /* after a resignation or a lost claim */
     gavel_ns election_at;     /* when the vacancy was noticed */
     gavel_ns doorbell_at;     /* the last one obeyed */
     gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
-    gavel_ns settle_at;       /* when to look what became of the release that closes the group */
-    gavel_ns settle_until;    /* no longer than this; 0: it was not sent yet */
+    gavel_ns settle_at;       /* when to check the outcome of the release that closes the group */
+    gavel_ns settle_until;    /* give up at this instant; 0: the release was not sent yet */
 
     /* registration */
     bool is_registered;
-    bool has_listed; /* the candidates, since the observation ended */
+    bool has_listed; /* candidates were listed since the observation ended */
     bool has_rung;   /* told the leader that we are here */
     uint64_t beats;
     uint64_t rival_instance; /* somebody with our id; 0 none */
@@ -290,8 +290,8 @@ struct candidate {
     gavel_ns now;
 };
 
-/* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or what gavel_settings_check()
- * says. */
+/* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or the error of
+ * gavel_settings_check(). */
 GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate,
                                                const struct candidate_config *config,
                                                struct gavel_error *error);

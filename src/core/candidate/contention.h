@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Contention: the time between two finished heartbeats is more than so many
- * times what the settings say. The store is slow, the machine is overloaded,
- * or the process was paused. Reported at most once in a while.
+ * Contention: two finished heartbeats are further apart than the settings allow,
+ * as a multiple of the heartbeat. The store is slow, the machine is overloaded, or
+ * the process was paused. Reports are limited to one per interval.
  */
 #ifndef CORE_CANDIDATE_CONTENTION_H
 #define CORE_CANDIDATE_CONTENTION_H

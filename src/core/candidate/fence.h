@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fencing: which epochs are still good. The newest epoch always is. The one
- * before it is, for a grace period after it was superseded, but only for
- * something that was created before that: a message still under way, not a
- * former leader that has not noticed.
+ * Fencing: which epochs are still valid. The newest epoch always is. The previous
+ * one stays valid for a grace period after it was superseded, but only for things
+ * created before that: a message still under way may pass, a former leader that
+ * has not noticed may not.
  */
 #ifndef CORE_CANDIDATE_FENCE_H
 #define CORE_CANDIDATE_FENCE_H
@@ -19,7 +19,7 @@ struct fence {
     gavel_ns superseded_at; /* when newest was first seen */
 };
 
-/* Takes note of an epoch; older ones than the newest change nothing. */
+/* Notes an epoch; one older than the newest changes nothing. */
 void fence_note(struct fence *fence, uint64_t epoch, gavel_ns now);
 
 /* An epoch that is newer than any seen is valid: only the store can have given it. */

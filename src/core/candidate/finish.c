@@ -4,7 +4,7 @@
  * Work that is done for good. The release of the mandate then also closes the
  * group: one write, which the store applies only while the record still has
  * our nonce and epoch. So at most one mandate is ever recorded as the one that
- * did the work, whoever else believes to have done it.
+ * did the work, whoever else believes that it has.
  *
  *   work stops ──► RELEASE, done ──► answered: recorded
  *                       ▲  │ no clear answer
@@ -13,9 +13,9 @@
  *                          │                  done, another's: ERR_DONE
  *                          └────────────────► somebody else's: ERR_NOT_HOLDER
  *
- * It is tried while the mandate lasts and a lease beyond: as long as nobody
- * has claimed the group it is still ours to close. After that we end and say
- * that it is not known.
+ * We try while the mandate lasts and for one lease longer: as long as nobody has
+ * claimed the group, it is still ours to close. After that we end and report
+ * that the outcome is unknown.
  */
 
 #include "core/candidate/internal.h"

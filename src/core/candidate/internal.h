@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of the candidate share with each other and with nobody else. */
+/* What the files of the candidate share. Not for other directories. */
 #ifndef CORE_CANDIDATE_INTERNAL_H
 #define CORE_CANDIDATE_INTERNAL_H
 
@@ -64,7 +64,7 @@ void stop_work_done(struct candidate *c);
 void stop_for_good(struct candidate *c, enum gavel_status status);
 void stop_release_done(struct candidate *c, enum gavel_status status);
 void stop_send_release(struct candidate *c);
-/* Nothing is held any more; ring the others if they should look at once. */
+/* Nothing is held any more. If it was released, rings the others so that they look at once. */
 void stop_end(struct candidate *c, bool is_released);
 
 /* finish.c: work that is done for good */

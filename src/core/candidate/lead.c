@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Holding a mandate: winning it, renewing it, renewing it as a new epoch
- * before its maximum, and noticing that it is better handed over.
+ * Holding a mandate: winning it, renewing it, renewing it as a new epoch before
+ * its maximum, and noticing when to hand it over.
  */
 
 #include "core/candidate/internal.h"

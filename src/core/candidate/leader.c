@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Telling who leads: leader_changed, also to nobody, and leader_down, each once. */
+/* Reports who leads: leader_changed, also to nobody, and leader_down, each once. */
 
 #include "core/candidate/internal.h"
 

@@ -11,8 +11,9 @@
  * two clocks whose rates keep the bound, so the two never overlap.
  *
  * A store that went back in time (restored from a backup, rows deleted) may
- * have forgotten a leader that does not know it yet. Whoever sees an older
- * version than before, or none, therefore claims nothing for a whole lease.
+ * have forgotten a leader that does not know it yet. A standby that sees an
+ * older version than before, or none, therefore claims nothing for a whole
+ * lease.
  */
 #ifndef CORE_CANDIDATE_OBSERVATION_H
 #define CORE_CANDIDATE_OBSERVATION_H
@@ -27,13 +28,12 @@ struct observation {
     gavel_ns seen_at;    /* when this version was first received */
     gavel_ns read_at;    /* when any answer was last received */
     gavel_ns died_at;    /* when its death was proven */
-    gavel_ns free_from;  /* not to be claimed before, because the store went back in time; see below */
-    gavel_ns expires_at; /* what the store's clock says, on ours; NEVER if it has none */
+    gavel_ns free_from;  /* not to be claimed before, because the store went back in time; see above */
+    gavel_ns expires_at; /* expiry by the store's clock, on ours; NEVER if it has none */
     struct record record;
 };
 
-/* Takes in the answer to a READ that was sent at sent_at and received at now. True if the version is a new
- * one. */
+/* Takes in the answer to a READ that was sent at sent_at and received at now. True if the version is new. */
 bool observation_update(struct observation *observation, const struct store_reply *reply, gavel_ns sent_at,
                         gavel_ns now, int drift_ppm);
 
@@ -44,14 +44,14 @@ enum vacancy {
     VACANCY_TIMED_OUT /* the lease has run out */
 };
 
-/* How the group lost its leader, if it is vacant in this way; NONE: it was given up, or is our own. */
+/* How the group lost its leader, given the vacancy; NONE: the mandate was given up, or is our own. */
 enum gavel_loss observation_loss(const struct observation *observation, enum vacancy vacancy,
                                  struct nonce own_nonce);
 
 /*
- * What the group looks like at `now`; own_nonce is of our newest claim.
- * *ret_at is the instant from which the answer is or will be other than NONE
- * if nothing changes; NEVER if not known.
+ * Whether and why the group is vacant at `now`; own_nonce is of our newest
+ * claim. *ret_at is the instant from which the answer is, or will be, other than
+ * NONE if nothing changes; NEVER if unknown.
  */
 enum vacancy observation_vacancy(const struct observation *observation, const struct gavel_settings *settings,
                                  enum store_clock clock, const char *own_id, struct nonce own_nonce,

@@ -38,30 +38,30 @@ void peers_done(struct peers *peers);
 /*
  * Takes in a listing. A registration is active if the store says it is young
  * enough or, without a clock, if we saw its beats grow within the time-out.
- * True if who is active has changed. Out of memory keeps what fits.
+ * True if the set of active candidates has changed. If out of memory, keeps what fits.
  */
 bool peers_update(struct peers *peers, const struct registration *list, size_t count, gavel_ms timeout_ms,
                   gavel_ns now);
 
 size_t peers_active(const struct peers *peers);
 
-/* How many active eligible candidates there are besides the one of that id. */
+/* The number of active eligible candidates besides the one of that id. */
 size_t peers_others(const struct peers *peers, const char *id);
 
-/* An active candidate of that id, or NULL. */
+/* The active candidate of that id, or NULL. */
 const struct peer *peers_find(const struct peers *peers, const char *id);
 
-/* Who asks for its rank among the others, and by which rules. */
+/* The candidate that asks for its rank, and the rules. */
 struct peers_ranking {
     enum gavel_policy policy;
     const char *id;
     int32_t priority;
-    const char *first_choice; /* goes before all others, also if it is not listed yet; "" nobody */
+    const char *first_choice; /* goes before all others, even if it is not listed yet; "" nobody */
     const char *excluded;     /* the leader that has just gone does not count; "" nobody */
     /*
-     * Whoever observes is listed as not eligible, and will be: at a cold
-     * start such a candidate counts, as one that stands when it has observed
-     * for this long. 0: only who is eligible counts.
+     * An observing candidate is listed as not eligible but will become so. At
+     * a cold start it counts, as one that stands once it has observed for this
+     * long. 0: only eligible candidates count.
      */
     gavel_ns observation;
 };
@@ -69,22 +69,22 @@ struct peers_ranking {
 /* How many active candidates the policy puts before this one. */
 size_t peers_rank(const struct peers *peers, const struct peers_ranking *ranking);
 
-/* When the last of those has begun to stand, or will have; INT64_MIN if there is none. */
+/* When the last of those began to stand, or will begin; INT64_MIN if there is none. */
 gavel_ns peers_stand_at(const struct peers *peers, const struct peers_ranking *ranking);
 
 /* When the last of those was first listed; INT64_MIN if there is none. */
 gavel_ns peers_joined_at(const struct peers *peers, const struct peers_ranking *ranking);
 
 /*
- * The best of all active eligible candidates, if the policy would rather see
- * it lead than this one and its beats were seen to grow after that instant,
- * else NULL. One that has died counts as active for a while; the next best is
- * not taken before it no longer does.
+ * The best of all active eligible candidates, if the policy prefers it to this
+ * one and its beats were seen to grow after that instant; else NULL. A dead
+ * candidate counts as active for a while; the next best is not chosen before it
+ * no longer does.
  */
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
                                 int32_t priority, gavel_ns heard_after);
 
-/* Whether the policy would rather see this peer lead than the candidate of that id and priority. */
+/* Whether the policy prefers this peer to the candidate of that id and priority. */
 bool peer_is_better(const struct peer *peer, enum gavel_policy policy, const char *id, int32_t priority);
 
 #endif

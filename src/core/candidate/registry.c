@@ -3,10 +3,10 @@
 /*
  * Heartbeats that register this candidate, and the list of all of them.
  *
- * Two live processes with one id show by their heartbeats: the store refuses
- * ours because another instance has the id, and that instance's count of
- * beats goes on growing. One that is silent for the candidate time-out is
- * taken to be gone and replaced.
+ * Heartbeats reveal two live processes with one id: the store refuses ours because
+ * another instance has the id, and that instance's count of beats keeps growing.
+ * An instance that is silent for the candidate time-out is taken to be gone and
+ * replaced.
  */
 
 #include "core/candidate/internal.h"

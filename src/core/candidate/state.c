@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The states and the edges between them; the picture stands in candidate.h,
+ * The states and the edges between them; the diagram is in candidate.h,
  * and a test prints this table so that the two cannot drift apart.
  * become_x() is the only place that enters state x.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The step function: one event in, then whatever time has made due. */
+/* The step function: one event in, then whatever has come due. */
 
 #include "core/candidate/internal.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Giving a mandate up, in this order: nobody is told yes any more, the work
- * stops, the mandate is released, the others are rung. A release before the
- * work has stopped would let two leaders overlap.
+ * Giving a mandate up, in this order: is_leader() turns false, the work stops,
+ * the mandate is released, the others are rung. A release before the work has
+ * stopped would let two leaders overlap.
  */
 
 #include "core/candidate/internal.h"

@@ -42,7 +42,7 @@
 /* What the end of a child means. */
 enum on_exit {
     ON_EXIT_STOP,    /* everything stops, and `gavel run` ends with its exit code */
-    ON_EXIT_RESIGN,  /* everything stops, and another candidate may lead; likewise within the limit */
+    ON_EXIT_RESIGN,  /* everything stops, and another candidate may lead; within the restart limit */
     ON_EXIT_RESTART, /* it is started again, within the restart limit */
 };
 
@@ -109,14 +109,14 @@ enum supervisor_event_kind {
 struct supervisor_event {
     enum supervisor_event_kind kind;
     gavel_ns now;
-    /* The mandate of the epoch that runs, as it stands now; both 0 if there is none any more. */
+    /* The mandate of the running epoch as it stands now; both 0 if there is none any more. */
     gavel_ns stop_at; /* begin to stop */
     gavel_ns kill_at; /* kill whatever is left */
     uint64_t epoch;   /* START */
     size_t slot;      /* EXITED, READY, SLOT_EMPTY */
     int status;       /* EXITED: as from waitpid(2) */
-    bool is_orphaned; /* STOP, KILL: the elector is dead, so no hook is run any more, */
-    gavel_ns grace;   /* and this is what each child gets instead of its own */
+    bool is_orphaned; /* STOP, KILL: the elector is dead, so no hook runs any more, */
+    gavel_ns grace;   /* and each child gets this grace instead of its own */
 };
 
 enum supervisor_action_kind {
@@ -133,7 +133,7 @@ struct supervisor_action {
     bool demoted; /* SPAWN of SLOT_HOOK: on_demoted rather than on_elected */
 };
 
-/* More than any step can give; supervisor_step() asserts it. */
+/* More than any step can return; supervisor_step() asserts it. */
 #define SUPERVISOR_ACTIONS_MAX (CHILDREN_MAX + 8)
 
 struct supervisor_actions {
@@ -150,7 +150,7 @@ struct supervisor {
     int cause_status;  /* of ENDED, RESIGN, LIMIT, HOOK_FAILED: as from waitpid(2); -1 if it did not end */
 
     bool is_running[SUPERVISOR_SLOTS];  /* its process has been spawned and has not ended */
-    bool is_clearing[SUPERVISOR_SLOTS]; /* KILL_SLOT without its answer */
+    bool is_clearing[SUPERVISOR_SLOTS]; /* KILL_SLOT is not answered yet */
     bool wants_start[CHILDREN_MAX];     /* to be spawned when it is cleared */
     size_t current;                     /* STARTING: the child awaited; STOPPING: the child that stops */
     gavel_ns timeout_at;                /* of the current child, hook or stop; NEVER if none */
