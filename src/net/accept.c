@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The sockets that we listen on: TCP for connections, UDP for obituaries, one
- * port for both. Whoever connects must greet in time; if there are too many,
- * the one that has waited longest without a greeting makes room.
+ * The listening sockets: TCP for connections, UDP for obituaries, on one port. A
+ * connection must greet in time; if there are too many, the one that has waited
+ * longest without a greeting makes room.
  */
 
 #include "net/internal.h"

@@ -3,10 +3,10 @@
 /*
  * One stream of frames, plain or TLS, from its socket to its end.
  *
- * A side that refuses the other must be heard: if it closed a socket with
- * unread bytes in it, the kernel would reset the connection and the reason
- * might never arrive. So it leaves slowly: it writes, shuts its half, throws
- * away what still comes, and closes when the other side has, or after a while.
+ * A side that refuses the other must be heard. If it closed a socket with unread
+ * bytes in it, the kernel would reset the connection, and the reason might never
+ * arrive. So it leaves slowly: it writes, shuts down its half, discards further
+ * input, and closes when the other side has closed, or after a while.
  */
 
 #include "net/internal.h"

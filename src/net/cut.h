@@ -14,12 +14,12 @@ struct bufferevent;
 
 #define CUT_LENGTH_BYTES 4
 
-/* What stands where a length should be is none, or is more than `most`. */
+/* The length is 0, or more than `most`. */
 #define CUT_BAD SIZE_MAX
 
 /*
- * The size of the next frame, its length included; 0 if it is not there yet: the
- * stream then calls again when it is, not for every piece of it. CUT_BAD: the
+ * The size of the next frame, including its length field. 0 if it is not complete
+ * yet: the stream then calls again when it is, not for every piece. CUT_BAD: the
  * bytes in `ret_length` may show what the other side speaks instead.
  */
 size_t cut_next(struct bufferevent *stream, size_t most, uint8_t ret_length[CUT_LENGTH_BYTES]);

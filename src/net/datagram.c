@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Obituaries: one datagram each, from whoever. Not more of them than a cluster can mean, and no news of
- * rubbish: anybody may send any datagram, and only the seal makes one worth reading. */
+/* Receives obituaries, one datagram each. Anybody may send any datagram, and only the seal makes one worth
+ * reading. So their rate is limited to what a cluster can need, and rubbish is not reported. */
 
 #include "net/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From an address to a connected socket: look the name up, connect, hand over. Nothing waits. */
+/* From an address to a connected socket: look up the name, connect, pass it on. Nothing blocks. */
 
 #include "net/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What comes in: cut into frames, decoded, checked against who speaks, and handed on. */
+/* Input: cut into frames, decoded, checked against the sender, and passed on. */
 
 #include "net/internal.h"
 

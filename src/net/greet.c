@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who may speak to whom. Both sides look at the other's greeting and at its
- * certificate; the one that refuses says why, in words that read the same in
- * both logs: they name the nodes, never "this" and "the other".
+ * Who may speak to whom. Both sides check the other's greeting and certificate. The
+ * one that refuses says why, in words that read the same in both logs: they name
+ * the nodes, never "this" and "the other".
  */
 
 #include "net/internal.h"

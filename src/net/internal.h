@@ -3,12 +3,12 @@
 /*
  * The parts of the transport, for its own files.
  *
- *     link        a peer whom we dial; it has at most one connection out and one in
+ *     link        a peer that we dial; it has at most one connection out and one in
  *     connection  a stream of frames: one that we dialled, or one that we accepted
  *
- * A connection that ends is marked and freed by the reaper on the next turn of
- * the loop: whoever is in the middle of it still holds it. Nothing is told to
- * the caller but from the loop.
+ * A connection that ends is only marked. The reaper frees it on the next turn of
+ * the loop, because functions up the stack may still use it. The caller is told
+ * of events from the loop only.
  */
 #ifndef NET_INTERNAL_H
 #define NET_INTERNAL_H
@@ -48,13 +48,13 @@ enum phase {
     PHASE_HELLO,   /* waiting for HELLO, or for the answer to ours */
     PHASE_PROOF,   /* accepted and answered; waiting for the proof that it has the secret */
     PHASE_UP,      /* greeted */
-    PHASE_LEAVING, /* refused: what is written goes out, what comes in is thrown away */
+    PHASE_LEAVING, /* refused: output still goes out, input is discarded */
     PHASE_DEAD,    /* waiting for the reaper */
 };
 
 struct link;
 
-/* What may stand before a heartbeat on its connection, but for a frame that began before. */
+/* The most that may be queued before a heartbeat on its connection, besides a frame that has begun. */
 #define FORWARDINGS_AHEAD_BYTES (256u * 1024)
 
 struct connection {
@@ -62,30 +62,30 @@ struct connection {
     struct transport *transport;
     struct bufferevent *stream;
     SSL *ssl;              /* of the stream; NULL for plain TCP */
-    struct evbuffer *late; /* whole frames that wait until little is before them; NULL: none yet */
+    struct evbuffer *late; /* whole frames that wait until little is queued before them; NULL: none yet */
     enum phase phase;
     bool is_dialled;
-    struct link *link; /* dialled: whose; accepted: of the one who greeted, if we know it */
+    struct link *link; /* dialled: its link; accepted: the link of the peer that greeted, if known */
     raft_id peer;      /* who greeted; 0 before */
-    uint64_t process;  /* of it */
-    gavel_ns heard_at; /* its last frame */
+    uint64_t process;  /* its process number */
+    gavel_ns heard_at; /* when its last frame came */
     char name[PEER_NAME_MAX + 1];
     char remote[ADDRESS_TEXT_MAX]; /* the other end */
-    struct peer_hello own;         /* what we have said of ourselves here, with our nonce */
-    struct peer_hello greeting;    /* PHASE_PROOF: what it has said of itself */
+    struct peer_hello own;         /* what we said of ourselves here, with our nonce */
+    struct peer_hello greeting;    /* PHASE_PROOF: what it said of itself */
     struct event deadline;
     struct incoming snapshot;
     gavel_ns made_at;
-    bool refuses_directory; /* the other side is refused for its data directory */
+    bool refuses_directory; /* the other side is refused because of its data directory */
 };
 LIST_HEAD(connections, connection);
 
 struct link {
-    uint64_t incarnation;                /* in which it last greeted us; 0: never … */
-    uint64_t directory;                  /* … with which data directory */
-    gavel_ns remembered_at;              /* … and when */
-    uint64_t process;                    /* … as which process */
-    uint64_t generation;                 /* … and of which generation */
+    uint64_t incarnation;                /* of its last greeting; 0: never … */
+    uint64_t directory;                  /* … its data directory */
+    gavel_ns remembered_at;              /* … when that was */
+    uint64_t process;                    /* … its process */
+    uint64_t generation;                 /* … and its generation */
     struct sockaddr_storage resolved_to; /* where it was last dialled; family 0: never */
     LIST_ENTRY(link) entry;
     struct transport *transport;
@@ -98,7 +98,7 @@ struct link {
     int fd; /* of a connect that is under way; -1 */
     struct event connected;
     struct event retry;
-    struct event give_up; /* connect, TLS and HELLO have taken too long */
+    struct event give_up; /* when connect, TLS and HELLO take too long */
     int failed;           /* times in a row */
     bool is_breaker_open;
 
@@ -110,12 +110,12 @@ struct link {
     uint64_t sent_bytes;
     uint64_t received_bytes;
     char trouble[PEER_TEXT_MAX + 1];
-    char told[PEER_TEXT_MAX + 1];    /* the newest trouble that was told, of our dialling … */
+    char told[PEER_TEXT_MAX + 1];    /* the newest trouble reported, of our dialling … */
     char told_in[PEER_TEXT_MAX + 1]; /* … and of its */
 };
 LIST_HEAD(links, link);
 
-/* So many at once, and one more after each interval. */
+/* A rate limit: `most` at once, then one more per interval. */
 struct bucket {
     unsigned tokens;
     unsigned most;
@@ -124,7 +124,7 @@ struct bucket {
 };
 bool bucket_take(struct bucket *bucket, gavel_ns now);
 
-/* What was told of a stranger; the same is not told again for a while. */
+/* What was reported about a stranger; the same is not repeated for a while. */
 #define STRANGERS_KEPT 8
 struct stranger {
     char host[ADDRESS_TEXT_MAX];
@@ -154,22 +154,22 @@ struct transport {
     struct connections accepted;
     struct connections dead;
     int accepted_count;
-    uint64_t transfers; /* snapshots that were sent */
+    uint64_t transfers; /* snapshots sent */
     struct bucket stranger_news;
     struct stranger strangers[STRANGERS_KEPT]; /* a ring */
     unsigned stranger_count;
     struct bucket obituaries;
 };
 
-/* link.c: whom we dial */
+/* link.c: the peers that we dial */
 struct link *link_find(const struct transport *transport, raft_id id);
 struct link *link_new(struct transport *transport, const struct transport_address *where);
 void link_free(struct link *link);
 void link_dial_soon(struct link *link);
-/* From now on connect, TLS and HELLO have connect_timeout. */
+/* From now on connect, TLS and HELLO are limited by connect_timeout. */
 void link_limit(struct link *link);
-/* It cannot be reached, or one side refused the other (news REFUSED): closes what is there and tries again
- * later. */
+/* The peer cannot be reached, or one side refused the other (news REFUSED): closes what is open and tries
+ * again later. */
 void link_failed(struct link *link, enum transport_news news, const char *reason,
                  const struct peer_hello *hello);
 void link_lost(struct link *link, const char *reason);
@@ -193,10 +193,10 @@ void connection_close(struct connection *connection);
 /* Tells the other side why, and closes once that has gone out. */
 void connection_refuse(struct connection *connection, const char *text, bool tells_self);
 bool connection_write(struct connection *connection, const struct peer_frame *frame);
-/* Behind everything else that may want to go: it waits until little is before it. */
+/* Sends it behind everything else: it waits until little is queued before it. */
 bool connection_write_late(struct connection *connection, const struct peer_frame *frame);
-size_t connection_waiting(const struct connection *connection);      /* of what was written */
-size_t connection_waiting_late(const struct connection *connection); /* of what was written late */
+size_t connection_waiting(const struct connection *connection);      /* bytes written but not sent */
+size_t connection_waiting_late(const struct connection *connection); /* the same, of those written late */
 void connection_reap(evutil_socket_t fd, short events, void *transport);
 void connection_flush(struct connection *connection);
 void socket_tune(int fd);
@@ -221,12 +221,12 @@ void snapshot_drop(struct incoming *snapshot);
 const char *snapshot_take(struct connection *connection, const struct peer_chunk *chunk);
 
 /* news.c */
-/* What does not fit is cut off: it is for people. */
+/* Text that does not fit is cut off: it is for people. */
 void text_write(char *buffer, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define NEWS_TEXT_MAX (2 * PEER_TEXT_MAX)
 void tell(struct transport *transport, enum transport_news news, raft_id peer, const char *text,
           const struct peer_hello *hello);
-/* About an accepted connection, from a peer or a stranger; not over and over again. */
+/* About an accepted connection, from a peer or a stranger; the same news is not repeated over and over. */
 void tell_accepted(struct connection *connection, enum transport_news news, const char *reason,
                    const struct peer_hello *hello);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A peer whom we dial: when, and what becomes of it.
+ * A peer that we dial: when we do so, and the outcome.
  *
- * The first attempts follow each other quickly, each after twice the time of
- * the one before, with jitter so that two nodes do not keep in step. After
+ * The first attempts follow each other quickly, each after twice the delay of
+ * the one before, with jitter so that two nodes do not stay in step. After
  * `failures` in a row the breaker opens: only one attempt per retry_max. It
  * closes with the next WELCOME. A peer that dials us is alive, so it is dialled
  * back at once.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Telling the caller what happens, and not telling it a thousand times. */
+/* Reports to the caller what happens, without repeating it a thousand times. */
 
 #include "net/internal.h"
 

@@ -4,16 +4,16 @@
  * How two nodes prove to each other that they have the secret of the cluster,
  * with TLS and without:
  *
- *     HELLO    nonce d                                    who dials
- *     WELCOME  nonce a, HMAC(key, a's greeting, d)        who was dialled (REFUSAL: the same)
- *     PROOF    HMAC(key, d's greeting, a)
+ *     HELLO    nonce d                                    the side that dials
+ *     WELCOME  nonce a, HMAC(key, a's greeting, d)        the side that accepts (REFUSAL: the same)
+ *     PROOF    HMAC(key, d's greeting, a)                 the side that dials
  *
- * A proof covers who speaks, to whom, and the numbers of its greeting, so that
- * it is good for that connection and for nothing else. Nothing else is taken
- * from the one who dialled before its proof.
+ * A proof covers the speaker, the listener and the numbers of the greeting, so
+ * it is valid for that connection only. Before its proof, nothing else is
+ * accepted from the side that dials.
  *
- * The seal of a generation is a statement of its own, without a nonce: that
- * there is a generation of this number is true for ever, whoever repeats it.
+ * The seal of a generation is a separate statement, without a nonce: that a
+ * generation of this number exists stays true, whoever repeats it.
  */
 #ifndef NET_PROVE_H
 #define NET_PROVE_H
@@ -23,7 +23,7 @@
 
 enum prove_role { PROVE_DIALLED = 1, PROVE_ACCEPTED = 2 };
 
-/* What `speaker`, by its greeting, proves to the one whose nonce that is. */
+/* The proof of `speaker`, by its greeting, to the side that chose the nonce. */
 void prove_make(const uint8_t key[SEAL_KEY_BYTES], enum prove_role role, const struct peer_hello *speaker,
                 const uint8_t nonce[PEER_NONCE_BYTES], uint8_t ret_proof[PEER_PROOF_BYTES]);
 bool prove_check(const uint8_t key[SEAL_KEY_BYTES], enum prove_role role, const struct peer_hello *speaker,

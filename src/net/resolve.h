@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Looking up a host by name without waiting for the answer: a thread per
- * question asks the system's resolver, which obeys /etc/hosts and
- * /etc/nsswitch.conf as everything else on the machine does.
+ * Looks up a host by name without blocking: a thread per question asks the system's
+ * resolver, which obeys /etc/hosts and /etc/nsswitch.conf as everything else on
+ * the machine does.
  */
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H
@@ -17,11 +17,11 @@ struct resolve;
 /* failure is 0 or an error of getaddrinfo(). */
 typedef void (*resolve_cb)(void *user, int failure, const struct sockaddr_storage *address, socklen_t length);
 
-/* NULL if it cannot begin. The answer comes from the loop; the question is over then. */
+/* NULL if it cannot begin. The answer comes from the loop and ends the question. */
 struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, unsigned attempt,
                               resolve_cb answer, void *user);
 
-/* There will be no answer. Safe on NULL. */
+/* No answer will come. Safe on NULL. */
 void resolve_cancel(struct resolve *resolve);
 
 #endif

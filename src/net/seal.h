@@ -3,8 +3,8 @@
 /*
  * The seal of a certificate of Raft (an obituary or a release): HMAC-SHA-256
  * under a secret that the members of the cluster share, over all its fields,
- * the cluster and its generation. Whoever has the secret is a member, and is
- * trusted not to lie about who is dead; nobody else can.
+ * the cluster and its generation. Every holder of the secret is a member and is
+ * trusted not to lie about who is dead; nobody else can make a seal.
  */
 #ifndef NET_SEAL_H
 #define NET_SEAL_H
@@ -19,13 +19,13 @@ struct seal {
     uint8_t key[SEAL_KEY_BYTES];
 };
 
-/* The key from the file of the secret (at least 32 bytes; hashed to the key): ERR_IO, ERR_INVALID, with what
- * to do. */
+/* Reads the key from the file of the secret (at least 32 bytes, hashed to the key). ERR_IO, ERR_INVALID, with
+ * what to do. */
 GAVEL_CHECKED enum gavel_status seal_key_read(const char *path, uint8_t ret_key[SEAL_KEY_BYTES],
                                               struct gavel_error *error);
 
-/* The key of a cluster that runs on loopback without a secret: from its name. Keeps mistakes out, not
- * people. */
+/* The key of a cluster that runs on loopback without a secret, made from its name. It protects against
+ * mistakes, not against people. */
 void seal_key_of_name(const char *cluster_name, uint8_t ret_key[SEAL_KEY_BYTES]);
 
 /* Fits raft_settings.sign and .verify; context is a struct seal. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Contexts from files, and who a certificate is. Our own certificate is looked
- * at the way the others will do it: what they would refuse is found here,
- * with the name of the file, and not in their logs.
+ * Makes contexts from files, and reads the identity in a certificate. Our own
+ * certificate is checked as the others will check it: what they would refuse is
+ * found here, with the name of the file, and not in their logs.
  */
 
 #include "net/tls.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * TLS 1.3 with certificates on both sides: who somebody is, is what its
- * certificate says. Subject O is the cluster, CN the name; and a URI among the
- * other names says whether it is a node's or a client's:
+ * TLS 1.3 with certificates on both sides. A certificate gives the identity:
+ * subject O is the cluster, CN the name, and a URI among the alternative names
+ * says whether it belongs to a node or a client:
  *
  *     urn:gavel:CLUSTER:node:NAME        urn:gavel:CLUSTER:client:NAME
  *
  * Only nodes may speak on the port of the peers, and only nodes may answer
- * clients. Certificates of before 0.7.0 have no such URI.
+ * clients. Certificates from before 0.7.0 have no such URI.
  */
 #ifndef NET_TLS_H
 #define NET_TLS_H
@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 struct tls_files {
-    const char *ca;   /* who may sign certificates of this cluster */
-    const char *cert; /* ours, with those between it and the CA */
+    const char *ca;   /* the CA that signs certificates of this cluster */
+    const char *cert; /* ours, with any intermediate ones */
     const char *key;
-    const char *revoked; /* the list of certificates that are not taken any more; NULL or "": none */
+    const char *revoked; /* the list of revoked certificates; NULL or "": none */
 };
 
 /* One for dialling and accepting among nodes, one for the HTTP API (which asks clients for no
@@ -54,25 +54,24 @@ struct tls_identity {
     char cluster[TLS_NAME_MAX];
     char node[TLS_NAME_MAX]; /* or the client's name */
     enum tls_kind kind;
-    bool is_revoked;        /* by the list of its context; never of a file */
+    bool is_revoked;        /* by the list of its context; never set for a file */
     int64_t expires_wall_s; /* seconds since 1970 */
 };
 bool tls_identity_of(SSL *ssl, struct tls_identity *ret_identity);
-/* The same of a certificate at hand; is_revoked is not known. */
+/* The same for a given certificate; is_revoked is not set. */
 bool tls_identity_of_cert(const X509 *cert, struct tls_identity *ret_identity);
-/* The same of a file; for --check-config and warnings before the day. */
+/* The same for a file; for --check-config and for warnings before it expires. */
 GAVEL_CHECKED enum gavel_status tls_identity_of_file(const char *cert, struct tls_identity *ret_identity,
                                                      struct gavel_error *error);
 
-/* Whether the list of that context names the certificate of the other side of this connection; either may be
+/* Whether the list of that context has the certificate of the other side of this connection; either may be
  * NULL. */
 bool tls_is_revoked(const SSL_CTX *context, const SSL *ssl);
 
-/* What OpenSSL says of the last failure on this thread, or of the verification of this connection, in words;
- * clears its queue. */
+/* Writes why the last OpenSSL call on this thread failed, or the verification of this connection, in words;
+ * clears the error queue. */
 void tls_reason(SSL *ssl, char *buffer, size_t size);
-/* The same of errors that somebody else has taken from the queue already, as libevent does; the newest
- * last. */
+/* The same for errors that were already taken from the queue, as libevent does; the newest last. */
 void tls_reason_of(SSL *ssl, const unsigned long *errors, size_t count, char *buffer, size_t size);
 
 /* Whether these errors mean that the other side does not speak TLS at all. */

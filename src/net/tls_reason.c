@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * OpenSSL's errors in words. An alert is what the other side says of us; the
- * result of the verification is what we say of the other side.
+ * OpenSSL's errors in words. An alert is what the other side says about us; the
+ * result of the verification is what we say about the other side.
  */
 
 #include "net/tls.h"

@@ -2,20 +2,20 @@
 
 /*
  * Connections between nodes: dial, accept, greet, send and receive frames.
- * All of it on one event base, which is the caller's; nothing blocks, and
- * callbacks come from that base's loop, never from within a call.
+ * All of it runs on one event base, which the caller owns. Nothing blocks, and
+ * callbacks come from the loop of that base, never from within a call.
  *
  *     dial ──► connect ──► TLS ──► HELLO ──► WELCOME ──► up ──► lost ──► back-off ──► dial
  *                                       └──► REFUSAL ──► refused ─────────┘
  *
- * A breaker per peer: after `failures` in a row the back-off is long, and what
- * is sent to that peer meanwhile is dropped at once. A message that cannot be
- * sent is dropped: Raft repeats itself. So is one for a peer that does not
- * read: what waits for a peer is bounded (snapshots wait outside of that, one
- * chunk at a time).
+ * Each peer has a breaker: after `failures` in a row the back-off is long, and
+ * messages to that peer are meanwhile dropped at once. A message that cannot be
+ * sent is dropped: Raft repeats itself. So is a message to a peer that does not
+ * read, since the output that waits for a peer is bounded. Snapshots do not count
+ * towards that bound; they go one chunk at a time.
  *
- * Obituaries come by datagram, to the same port, and are handed on as messages
- * CERTIFICATE; whether they are genuine is for Raft to ask.
+ * Obituaries arrive as datagrams on the same port and are passed on as
+ * CERTIFICATE messages; Raft checks whether they are genuine.
  */
 #ifndef NET_TRANSPORT_H
 #define NET_TRANSPORT_H
@@ -38,14 +38,14 @@ struct transport_address {
 
 enum transport_news {
     TRANSPORT_UP, /* we can send to `peer` */
-    /* The connection to `peer` that we dialled closed after it was up; or the one it dialled to us. */
+    /* The connection that we dialled to `peer`, or the one that it dialled to us, closed after it was up. */
     TRANSPORT_LOST,
-    TRANSPORT_DISOWNED, /* the other side refused us for our data directory, as it will the next time */
+    TRANSPORT_DISOWNED, /* the other side refused us because of our data directory, and will again */
     TRANSPORT_REFUSED,  /* one side refused the other; `text` says who, whom and why */
-    TRANSPORT_FAILED,   /* could not connect; told once until it changes */
+    TRANSPORT_FAILED,   /* could not connect; reported once until the reason changes */
     TRANSPORT_OPENED,   /* the breaker of `peer` opened */
     TRANSPORT_CLOSED,   /* … and closed */
-    TRANSPORT_GREETED,  /* `hello` is what the peer told of itself */
+    TRANSPORT_GREETED,  /* `hello` is what the peer said of itself */
     TRANSPORT_BAD,      /* bytes that are no frame, from `text`; the connection was closed */
 };
 
@@ -57,10 +57,10 @@ struct transport_events {
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
-    /* NULL: everybody. Whether the data directory that it tells of may be the peer's; false with a reason.
-     * is_proven: it is a member, and not somebody who only says so. */
+    /* NULL: everybody. Whether the data directory in `hello` may be the peer's; false with a reason in text.
+     * is_proven: the sender has proved that it is a member. */
     bool (*admit)(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1]);
-    /* NULL: not wanted. The peer is there, with the directory that it had, in a state that it had before. */
+    /* NULL: not wanted. The peer is there with its own directory, but in an earlier state. */
     void (*distrust)(void *user, raft_id peer);
     void *user;
 };
@@ -75,15 +75,15 @@ struct transport_settings {
     int failures;             /* that open the breaker; 0: 5 */
     size_t waiting_max;       /* bytes that may wait for one peer; 0: 8 MiB */
     int accepted_max;         /* connections accepted at once; 0: 64 */
-    uint8_t key[SEAL_KEY_BYTES]; /* by which nodes prove themselves (prove.h) */
-    bool has_secret;             /* the key is of a secret, and not merely of the cluster's name */
-    bool takes_strangers;        /* for tests: whoever greets properly may send */
+    uint8_t key[SEAL_KEY_BYTES]; /* for the proofs between nodes (prove.h) */
+    bool has_secret;             /* the key comes from a secret, not merely from the cluster's name */
+    bool takes_strangers;        /* for tests: anybody who greets properly may send */
 };
 
 /*
- * Listens (TCP and UDP on the same port). ERR_INVALID for an address that cannot be or plain TCP beyond
- * loopback, ERR_IO if the port is taken and the like, with the next step. SIGPIPE is ignored from then on,
- * unless the caller handles it: whoever starts programs must set it back for them.
+ * Listens (TCP and UDP on the same port). ERR_INVALID for an impossible address or for plain TCP beyond
+ * loopback, ERR_IO if the port is taken and so on, with the next step. SIGPIPE is ignored from then on,
+ * unless the caller handles it; code that starts programs must reset it for them.
  */
 GAVEL_CHECKED enum gavel_status transport_new(struct event_base *base,
                                               const struct transport_settings *settings,
@@ -95,34 +95,35 @@ void transport_free(struct transport *transport);
 
 uint16_t transport_port(const struct transport *transport);
 
-/* Whom to dial; replaces the list. Connections to those that stay are kept, to a changed address made
- * anew. */
+/* Replaces the list of peers to dial. Connections to peers that stay are kept; those to a changed address are
+ * made anew. */
 void transport_set_peers(struct transport *transport, const struct transport_address *peers, size_t count);
 
 /*
- * Who may send to us, besides those whom we dial: members of a configuration that is still to be committed,
- * or of the one before it. `as_of` is the index of the newest configuration that is known to be committed: a
- * node that is not listed is let in only if it proves by the secret that it knows a newer one. So whoever
- * was away while the members changed is found by those that it has never heard of, and a node that is no
- * member any more, or not yet, is refused. With TLS and without a secret nobody can prove that, and only
- * those that are listed are let in.
+ * Who may send to us, besides the peers that we dial: members of a configuration that is not committed yet,
+ * or of the one before it. `as_of` is the index of the newest configuration known to be committed. A node
+ * that is not listed is let in only if it proves by the secret that it knows a newer one. So members that a
+ * node has never heard of can find it after it was away while the members changed, and a node that is no
+ * longer a member, or not yet, is refused. With TLS but without a secret nobody can prove that, and only
+ * listed nodes are let in.
  */
 void transport_set_members(struct transport *transport, const raft_id *members, size_t count, uint64_t as_of);
 
-/* The incarnation, the generation or the configuration has changed what HELLO says. */
+/* Replaces what HELLO says, after a change of incarnation, generation or configuration. */
 void transport_set_self(struct transport *transport, const struct peer_hello *self);
 
-/* For new connections; those that are up stay, unless the certificate of the other side is revoked now. */
+/* For new connections. Existing ones stay, unless the certificate of the other side is now revoked. */
 void transport_set_tls(struct transport *transport, SSL_CTX *tls);
 
 /* To message->to. Encodes or drops it; what it points to is not needed afterwards. A SNAPSHOT is copied and
- * goes in chunks; while one is under way to that peer another one is dropped. */
+ * goes in chunks; while one is under way to that peer, another one is dropped. */
 void transport_send(struct transport *transport, const struct raft_message *message);
 
-/* False if the peer is not up, too much waits for it already, or it is larger than PEER_FORWARDING_MAX. Too
- * much is 256 KiB for a forwarded request, which may itself be larger, and half of waiting_max for an answer,
- * which nobody would send again. What is taken goes behind messages: at most 256 KiB and a frame stand before
- * a heartbeat.
+/*
+ * False if the peer is not up, too much waits for it already, or the data is larger than
+ * PEER_FORWARDING_MAX. Too much is 256 KiB for a request, which may itself be larger, and half of waiting_max
+ * for an answer, which nobody would send again. What is accepted goes behind messages: at most 256 KiB and
+ * one frame are queued before a heartbeat.
  */
 bool transport_send_forwarding(struct transport *transport, raft_id peer, bool is_answer,
                                const struct peer_forwarding *forwarding);
@@ -130,7 +131,7 @@ bool transport_send_forwarding(struct transport *transport, raft_id peer, bool i
 /* To every peer that is up. */
 void transport_send_status(struct transport *transport, const struct peer_status *status);
 
-/* Writes what waits now instead of when the loop comes round: the last words of a node that ends. */
+/* Writes what waits now, not on the next turn of the loop: the last words of a node that ends. */
 void transport_flush(struct transport *transport);
 
 struct transport_link {
@@ -149,13 +150,13 @@ struct transport_link {
 /* False if it is no peer of ours. */
 bool transport_link_of(const struct transport *transport, raft_id peer, struct transport_link *ret_link);
 
-/* Where datagrams to that peer go: its address as it was last resolved. False if it is not known yet. Never
- * looks anything up. */
+/* Where datagrams to that peer go: its address as last resolved. False if unknown yet. Never looks anything
+ * up. */
 bool transport_address_of(const struct transport *transport, raft_id peer,
                           struct sockaddr_storage *ret_address);
 
-/* "host:port" to socket addresses; numeric or by name. Shared with the guard and the configuration's
- * check. */
+/* "host:port" to a socket address, numeric or by name. Also used by the guard and the check of the
+ * configuration. */
 GAVEL_CHECKED enum gavel_status address_resolve(const char *address, struct sockaddr_storage *ret_address,
                                                 socklen_t *ret_length, struct gavel_error *error);
 bool address_is_loopback(const struct sockaddr_storage *address);

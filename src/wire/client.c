@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Frames of clients to bytes, and back. protobuf-c does the work; what is
- * added are limits: an empty operation is two bytes on the wire and a hundred
- * in memory, and nobody shall make us take many times what he sends. All
- * memory is plain malloc(), and is freed as protobuf-c frees.
+ * Frames of clients to bytes, and back. protobuf-c does the work; this adds limits.
+ * An empty operation is two bytes on the wire and a hundred in memory, and no
+ * sender may make us allocate many times what it sends. All memory is plain
+ * malloc(), and is freed as protobuf-c frees.
  */
 
 #include "wire/client.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Walks over the fields of a message and into its messages, guided by what
- * protoc-c says of them. No message contains itself, so it goes only as deep
- * as client.proto does. Whatever is not known is passed over.
+ * Walks over the fields of a message and into its submessages, guided by the
+ * descriptors of protoc-c. No message contains itself, so it goes only as deep as
+ * client.proto does. Unknown fields are skipped.
  */
 
 #include "wire/client_survey.h"

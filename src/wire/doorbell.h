@@ -8,8 +8,8 @@
  *             │ "gavl" │ version │ kind │ length │ group, UTF-8  │
  *             └────────┴─────────┴──────┴────────┴───────────────┘
  *
- * It is only a hint: harmless if lost, repeated or forged, since whoever gets
- * it looks into the store and believes nothing else. Pure; no I/O.
+ * It is only a hint: harmless if lost, repeated or forged, since the receiver
+ * looks into the store and believes nothing else. Pure; no I/O.
  */
 #ifndef WIRE_DOORBELL_H
 #define WIRE_DOORBELL_H
@@ -23,8 +23,8 @@
 size_t doorbell_encode(const char *group, uint8_t buffer[static DOORBELL_MAX_BYTES]);
 
 /*
- * Takes a datagram apart. False for anything that doorbell_encode() would not
- * have written, and then ret_group is untouched.
+ * Decodes a datagram. False, with ret_group untouched, for anything that
+ * doorbell_encode() would not have written.
  */
 bool doorbell_decode(const uint8_t *bytes, size_t size, char ret_group[static NAME_MAX_BYTES + 1]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What nodes say to each other on a connection: frames.
+ * The frames that nodes exchange on a connection.
  *
  *     ┌─────────────────────┬──────────────────────────────┐
  *     │ length, 4 bytes, BE │ a protobuf Frame (peer.proto) │
@@ -12,11 +12,10 @@
  * connection is HELLO, answered by WELCOME or REFUSAL, and WELCOME by PROOF;
  * everything else follows.
  *
- * Bytes in, a struct out, and back. Nothing here trusts a byte that it did not
- * write: what decodes has passed raft_message_check() too. New fields and new
- * kinds of frames are skipped by older nodes, so that a cluster can be
- * upgraded node by node; what changes the meaning of old ones raises
- * PEER_VERSION.
+ * Converts bytes to a struct and back. No received byte is trusted: a decoded
+ * message has passed raft_message_check(), too. Older nodes skip new fields and
+ * new kinds of frames, so that a cluster can be upgraded node by node. A change
+ * in the meaning of old ones raises PEER_VERSION.
  */
 #ifndef WIRE_PEER_H
 #define WIRE_PEER_H
@@ -28,12 +27,12 @@
 #define PEER_VERSION_MAX 1
 
 #define PEER_LENGTH_BYTES 4
-/* Of a frame before HELLO was answered, and after. */
+/* The largest frame before HELLO is answered, and after. */
 #define PEER_FIRST_FRAME_MAX (4u * 1024)
 #define PEER_FRAME_MAX (4u << 20)
 /* A snapshot travels in chunks, so that heartbeats pass between them. */
 #define PEER_CHUNK_BYTES (128u * 1024)
-/* What a forwarded request carries: whatever fits into a frame. */
+/* The data of a forwarded request: whatever fits into a frame. */
 #define PEER_FORWARDING_MAX (PEER_FRAME_MAX - 64)
 #define PEER_SNAPSHOT_MAX ((size_t)1 << 30)
 
@@ -45,43 +44,43 @@
 
 enum peer_frame_kind {
     PEER_HELLO,
-    PEER_WELCOME,    /* carries what HELLO does, of the other side, and the version that was chosen */
+    PEER_WELCOME,    /* as HELLO, from the other side, with the chosen version */
     PEER_REFUSAL,    /* `text` says why; the connection is closed after it */
     PEER_MESSAGE,    /* of Raft */
     PEER_CHUNK,      /* a part of a Raft SNAPSHOT message */
-    PEER_STATUS,     /* what a node thinks of itself, for the detector of split brain */
+    PEER_STATUS,     /* a node's view of itself, for the split-brain detector */
     PEER_FORWARDING, /* a client's frame, carried to the leader … */
     PEER_ANSWER,     /* … and the answer on its way back */
-    PEER_PROOF,      /* of the one who dialled, after WELCOME: it has the secret */
-    PEER_UNKNOWN,    /* of a newer program: skip it */
+    PEER_PROOF,      /* of the dialling side, after WELCOME: it has the secret */
+    PEER_UNKNOWN,    /* from a newer program: skip it */
 };
 
 struct peer_hello {
     uint32_t version_min;
-    uint32_t version_max; /* WELCOME: both the one that was chosen */
+    uint32_t version_max; /* WELCOME: both are the chosen version */
     uint64_t cluster;
     uint64_t generation;
     raft_id node; /* who speaks */
-    raft_id to;   /* whom it thinks it speaks to */
+    raft_id to;   /* whom it believes it speaks to */
     uint64_t incarnation;
-    uint64_t bootstrap; /* a digest of the members this cluster began with; 0 if not known any more */
+    uint64_t bootstrap; /* a digest of the members this cluster began with; 0 if no longer known */
     char cluster_name[PEER_NAME_MAX + 1];
     char name[PEER_NAME_MAX + 1];
-    char address[PEER_ADDRESS_MAX + 1]; /* where its peers reach it; "" if not told */
-    char api[PEER_ADDRESS_MAX + 1];     /* where its HTTP API is; "" if not told */
+    char address[PEER_ADDRESS_MAX + 1]; /* where its peers reach it; "" if unknown */
+    char api[PEER_ADDRESS_MAX + 1];     /* where its HTTP API is; "" if unknown */
     char program[32];                   /* "gaveld 0.4.0" */
-    /* A random number of this process, filled in by the transport: tells a node that comes again from another
-     * one of the same name. */
+    /* A random number of this process, filled in by the transport: distinguishes a node that reconnects from
+     * another one of the same name. */
     uint64_t process;
-    uint64_t config_index; /* of the configuration that is in force; 0: none yet */
+    uint64_t config_index; /* of the configuration in force; 0: none yet */
     /* Filled in by the transport (net/prove.c). */
-    bool has_nonce; /* false: a node of before 0.7.0 */
+    bool has_nonce; /* false: a node from before 0.7.0 */
     bool has_proof;
     bool has_generation_seal;
     uint8_t nonce[PEER_NONCE_BYTES];
     uint8_t proof[PEER_PROOF_BYTES];
     uint8_t generation_seal[PEER_PROOF_BYTES];
-    /* Which data directory it has: what every message says, too (core/raft/message.h). */
+    /* Its data directory, as in every message (core/raft/message.h). */
     uint64_t directory;
     raft_index bound_at;
     raft_index began_at;
@@ -103,22 +102,22 @@ struct peer_status {
     bool is_working; /* … and with a lease */
     uint64_t lease_epoch;
     raft_index commit;
-    raft_index digest_index; /* what the table was after this entry; 0: not told */
+    raft_index digest_index; /* the digest is of the table after this entry; 0: unknown */
     uint64_t digest;
-    uint64_t founding;        /* of the cluster, committed; 0: not known to be */
-    uint64_t disk_hangs_ms;   /* for so long its disk has not answered; 0: it does */
-    uint64_t commit_hangs_ms; /* of a leader: for so long nothing has been committed; 0: all is well */
+    uint64_t founding;        /* of the cluster, committed; 0: not known to be committed */
+    uint64_t disk_hangs_ms;   /* how long its disk has not answered; 0: it does */
+    uint64_t commit_hangs_ms; /* of a leader: how long it has committed nothing; 0: all is well */
     uint64_t number;          /* of this status, growing; others echo it … */
     uint8_t echo_count;
     struct {
         raft_id node;
-        uint64_t number; /* … and so prove that they have said this after they read that one */
+        uint64_t number; /* … to prove that they had read that one when they sent theirs */
     } echoes[RAFT_MEMBERS_MAX];
 };
 
 /* One part of the message SNAPSHOT: the first chunk (offset 0) carries the message without its data. */
 struct peer_chunk {
-    uint64_t transfer; /* a number per snapshot that is sent; a new one ends an unfinished one */
+    uint64_t transfer; /* a number per snapshot sent; a new one ends an unfinished one */
     uint64_t offset;
     uint64_t total;
     const uint8_t *data;
@@ -126,9 +125,9 @@ struct peer_chunk {
     struct raft_message head; /* only of the first: MSG_SNAPSHOT with data NULL and size = total */
 };
 
-/* What clients ask, or are answered: bytes that the wire does not look into (client.h). */
+/* A client's request or its answer: bytes that are not inspected here (client.h). */
 struct peer_forwarding {
-    uint64_t number;      /* of the node that carries it; the answer has the same. 0: none is wanted */
+    uint64_t number;      /* given by the node that carries it, same in the answer. 0: none is wanted */
     uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
     const uint8_t *data;  /* at least one byte */
     size_t size;          /* at most PEER_FORWARDING_MAX */
@@ -138,9 +137,9 @@ struct peer_frame {
     enum peer_frame_kind kind;
     union {
         struct {
-            struct peer_hello hello;      /* HELLO, WELCOME; REFUSAL: of who refuses, node 0 if not told */
+            struct peer_hello hello;      /* HELLO, WELCOME; REFUSAL: of who refuses, node 0 if unknown */
             char text[PEER_TEXT_MAX + 1]; /* REFUSAL */
-            bool is_directory; /* REFUSAL: for the data directory, so it will be the same next time */
+            bool is_directory; /* REFUSAL: because of the data directory, so it will happen again */
         };
         struct raft_message message;
         struct peer_chunk chunk;
@@ -148,19 +147,19 @@ struct peer_frame {
         struct peer_forwarding forwarding; /* FORWARDING, ANSWER */
         uint8_t proof[PEER_PROOF_BYTES];
     };
-    void *memory; /* what the pointers above point into; given back by peer_frame_done() */
+    void *memory; /* what the pointers above point into; freed by peer_frame_done() */
 };
 
 /*
- * Writes a whole frame, with its length, to bytes that are handed over to the caller, who frees them. Of a
- * frame MESSAGE, not a SNAPSHOT: that goes in chunks. ERR_NO_MEMORY; ERR_INVALID if it would be larger than
- * PEER_FRAME_MAX.
+ * Encodes a whole frame, with its length, into bytes that are handed over to the caller, who frees them. A
+ * MESSAGE must not be a SNAPSHOT: that goes in chunks. ERR_NO_MEMORY; ERR_INVALID if the frame would be
+ * larger than PEER_FRAME_MAX.
  */
 GAVEL_CHECKED enum gavel_status peer_frame_encode(const struct peer_frame *frame, uint8_t **ret_bytes,
                                                   size_t *ret_size);
 
 /*
- * The same into a place of the caller's: reserve(context, size) is called once, with the size of the whole
+ * The same into memory of the caller: reserve(context, size) is called once, with the size of the whole
  * frame, and returns where it goes, or NULL for ERR_NO_MEMORY.
  */
 typedef uint8_t *(*peer_reserve_cb)(void *context, size_t size);
@@ -171,9 +170,9 @@ GAVEL_CHECKED enum gavel_status peer_frame_encode_into(const struct peer_frame *
 uint32_t peer_frame_length(const uint8_t bytes[PEER_LENGTH_BYTES]);
 
 /*
- * Takes the payload of one frame (without its length) apart. ERR_INVALID, and a reason (static), for what
- * peer_frame_encode() cannot have written; ERR_NO_MEMORY. What comes out borrows from `bytes` and from
- * frame->memory, and is to be given to peer_frame_done().
+ * Decodes the payload of one frame (without its length). ERR_INVALID, with a reason (static), for what
+ * peer_frame_encode() cannot have written; ERR_NO_MEMORY. The result borrows from `bytes` and from
+ * frame->memory; pass it to peer_frame_done().
  */
 GAVEL_CHECKED enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t size,
                                                   struct peer_frame *ret_frame, const char **ret_reason);
@@ -181,14 +180,14 @@ GAVEL_CHECKED enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t s
 /* Safe on a zeroed struct. */
 void peer_frame_done(struct peer_frame *frame);
 
-/* Whether this may name a node or a cluster: 1 to PEER_NAME_MAX of letters, digits, '.', '-', '_', not
- * beginning with a sign. */
+/* Whether this may name a node or a cluster: 1 to PEER_NAME_MAX letters, digits, '.', '-' and '_', beginning
+ * with a letter or a digit. */
 bool peer_name_is_good(const char *name);
 
 /*
- * An obituary travels alone, as one datagram to the port that peers listen on: whoever wrote it is dead, and
- * a connection would have to be made first. Its mac makes it genuine, not the way it came. Fixed layout, in
- * obituary.c. Encode returns the size; decode is false for anything else.
+ * An obituary travels alone, as one datagram to the port that peers listen on: the node and its connections
+ * are dead, and a new connection would take time. Its mac makes it genuine, not the way it came. Fixed
+ * layout, in obituary.c. Encode returns the size; decode returns false for anything else.
  */
 #define OBITUARY_BYTES 80
 size_t obituary_encode(uint64_t cluster, uint64_t generation, const struct raft_certificate *certificate,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bytes to a frame. protobuf-c takes them apart into an arena with a limit;
- * then every field is looked at before it is believed. Each take_x() returns
- * what is wrong, or NULL.
+ * Bytes to a frame. protobuf-c unpacks them into an arena with a limit; then every
+ * field is checked before it is trusted. Each take_x() returns what is wrong, or
+ * NULL.
  */
 
 #include "wire/peer.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A frame to bytes: the struct is laid out as protobuf-c wants it, on the
- * stack and pointing into what it was given, and packed once, to where it
- * goes. Only entries need memory, for their columns.
+ * A frame to bytes. The struct is laid out as protobuf-c wants it, on the stack and
+ * pointing into the input, and packed once, directly into its destination. Only
+ * entries need memory, for their columns.
  */
 
 #include "wire/peer.h"
