@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* With which code gaveld ends, and what it means. The codes of the node process are in node.h. */
+/* The exit codes of gaveld and their meaning. The codes of the node process are in node.h. */
 #ifndef DAEMON_EXIT_CODES_H
 #define DAEMON_EXIT_CODES_H
 
 #include <stddef.h>
 
-#define DAEMON_EXIT_USAGE 2   /* the command line or the configuration, before anything was started */
-#define DAEMON_EXIT_FAILURE 1 /* what --force-new-cluster was to do was not done */
+#define DAEMON_EXIT_USAGE 2   /* bad command line or configuration; nothing was started */
+#define DAEMON_EXIT_FAILURE 1 /* --force-new-cluster was not carried out */
 
 struct exit_code {
     int code;

@@ -6,7 +6,7 @@
 
 #include "daemon/config/config.h"
 
-/* Explains, asks on the terminal unless it was confirmed, does it and says what comes next. Returns the exit
+/* Explains, asks on the terminal unless already confirmed, does it and says what to do next. Returns the exit
  * code. */
 int force_new_cluster(const struct daemon_config *config);
 

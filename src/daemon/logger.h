@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Log lines of threads that must not wait. A line is formatted at once into a
- * ring and written by a thread of its own; whoever reads stderr slowly, or a
- * disk that is busy, delays nobody. When the ring is full, lines are dropped,
- * and it is said how many.
+ * Logging for threads that must not wait. A line is formatted at once into a
+ * ring and written by a separate thread, so that a slow reader of stderr or a
+ * busy disk delays nobody. When the ring is full, lines are dropped, and their
+ * number is logged.
  */
 #ifndef DAEMON_LOGGER_H
 #define DAEMON_LOGGER_H
@@ -24,13 +24,13 @@ struct logger {
     uint64_t first;            /* the oldest that is not written yet */
     uint64_t next;
     uint64_t dropped;
-    int fd; /* an eventfd: there are lines, or it is to end */
+    int fd; /* an eventfd: there are lines, or it must end */
     pthread_t thread;
     bool is_running;
     bool is_ending;
 };
 
-/* `is_eager`: its thread runs before ordinary ones, so that a node that is killed leaves little unsaid. */
+/* `is_eager`: its thread runs before ordinary ones, so that few lines are lost when the node is killed. */
 GAVEL_CHECKED enum gavel_status logger_start(struct logger *logger, const struct log *log, bool is_eager);
 
 /* Writes what is left, then ends. Safe on a zeroed struct. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls that change something. A body is read here and becomes a request
- * to the consensus thread, which alone knows whether it can be done; the
- * answer comes back as the same message. Between the two the client may go
- * away: the message then finds nobody, and is only freed.
+ * The calls that change something. A body is read here and becomes a request to
+ * the consensus thread, which alone knows whether it can be done. The answer comes
+ * back as the same message. The client may go away in between: the message is then
+ * only freed.
  */
 #include "daemon/api/json.h"
 

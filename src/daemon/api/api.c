@@ -2,8 +2,9 @@
 
 /*
  * The life of the API thread. Other threads reach it by orders and wake-ups;
- * everything else in struct api is its own. It is an ordinary thread, whatever the consensus thread is; and
- * not less than that: a process is not dead before its last thread has been given the time to die.
+ * everything else in struct api is its own. It is an ordinary thread, whatever the
+ * consensus thread is. Nor has it a lower priority: a process is not dead until its
+ * last thread has been given the time to die.
  */
 #include "daemon/api/internal.h"
 

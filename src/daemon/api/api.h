@@ -11,21 +11,20 @@
 
 struct api;
 
-/* Binds and starts the thread. ERR_INVALID, ERR_IO: the port is taken and the like, with the next step. */
+/* Binds and starts the thread. ERR_INVALID, ERR_IO (the port is taken and so on), with the next step. */
 GAVEL_CHECKED enum gavel_status api_start(struct node_shared *shared, struct api **ret_api,
                                           struct gavel_error *error);
 
 /* The port it listens on. */
 uint16_t api_port(const struct api *api);
 
-/* Reads certificates and token again. Any thread; what is wrong with them is logged, and the old ones
- * stay. */
+/* Reads certificates and token again. Any thread. Errors are logged, and the old ones stay. */
 void api_reload(struct api *api);
 
 /*
- * The node will end: candidates that campaign here are told so, and their streams end. Their sessions live
- * on, for they go on at another node; only those that have resigned are still closed. Needs the consensus
- * thread to go on until api_has_left(). Any thread; safe on NULL.
+ * The node will end: tells the candidates that campaign here, and ends their streams. Their sessions live on,
+ * because they continue at another node; only those that have resigned are still closed. The consensus thread
+ * must keep running until api_has_left(). Any thread; safe on NULL.
  */
 void api_leave(struct api *api);
 bool api_has_left(const struct api *api);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reads of groups and notes. What this node's own table has is enough unless
- * the caller says fresh=true: then the leader of the cluster is asked. Either
- * way an Answer comes out, so that both are shown by the same code.
+ * Reads of groups and notes. This node's own table is enough unless the caller says
+ * fresh=true; then the leader of the cluster is asked. Either way the result is an
+ * Answer, so that the same code shows both.
  *
  * Under the lock of the table an answer is only packed; everything that takes
  * longer happens on the copy.

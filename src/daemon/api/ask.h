@@ -8,22 +8,21 @@
 
 #include <event2/keyvalq_struct.h>
 
-/* Ends the call with what was found. The answer is borrowed. */
+/* Ends the call with the answer, which is borrowed. */
 typedef void (*api_show_cb)(struct api_call *call, const Gavel__Answer *answer);
 
-/* Ends the call, now or later: with show, or an error. call->wants and call->names are there again for
- * show. */
+/* Ends the call, now or later, with show or an error. call->wants and call->names are restored for show. */
 void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb show);
 
 /* "expired", "resigned" …: how a mandate or a session ended. */
 const char *api_ending_name(Gavel__Ending ending);
 
-/* Whether this node follows nobody at the moment; then the answer is to be marked. */
+/* Whether this node follows nobody at the moment; the answer must then be marked. */
 bool api_is_stale(struct api_call *call);
 
 /* The page that a listing asks for. */
 struct api_page {
-    struct evkeyvalq pairs; /* of what is borrowed here */
+    struct evkeyvalq pairs; /* owns what is borrowed here */
     const char *prefix;
     const char *after;
     int64_t limit;
@@ -31,7 +30,7 @@ struct api_page {
     bool wants_keys; /* only names, without values */
 };
 
-/* api_page_done() it in any case. False: the call has been answered. */
+/* Call api_page_done() in any case. False: the call has been answered. */
 bool api_page_read(struct api_call *call, struct api_page *ret_page);
 void api_page_done(struct api_page *page);
 

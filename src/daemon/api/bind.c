@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where the API listens. Beyond this machine it needs TLS or a token, and for
- * calls that change something the token; checked here on the addresses that
- * the name really stands for.
+ * Where the API listens. Beyond this machine it needs TLS or a token, and for calls
+ * that change something the token. This is checked here, on the addresses that the
+ * name really resolves to.
  */
 #include "daemon/api/internal.h"
 

@@ -5,21 +5,20 @@
  *
  * Events are differences: whenever the table has changed, what it says of the
  * group is compared with what the client was told. So nothing piles up for a
- * client that reads slowly, and nothing depends on how far back changes are
- * remembered.
+ * client that reads slowly, and nothing depends on the length of the history.
  *
  * Time. The client keeps its session alive itself (keepalive "client"), or this
  * node does so for a while after each word of the client ("stream"). Past the
  * deadline that this node knows, a client of the second kind is told that it
- * no longer leads ("deadline"), and that it leads again, with the same epoch,
- * should the cluster answer after all. What is told of time is counted from the
- * client's own sends: campaign_time.c.
+ * no longer leads ("deadline"). If the cluster answers after all, it is told that
+ * it leads again, with the same epoch. All times are counted from the client's own
+ * sends: campaign_time.c.
  *
- * The end. A stream that ends, by whichever side and in whichever way, says
- * nothing of the client's work: a proxy may have closed the node's side alone,
- * and the client may go on for as long as it was told. So the session is not
- * closed then, but expires by itself, later than that. Only a session that is
- * of no use any more, for it has expired or has resigned, is closed.
+ * The end. The end of a stream, by either side and in any way, says nothing about
+ * the client's work: a proxy may have closed the node's side alone, and the client
+ * may go on for as long as it was told. So the session is not closed then, but
+ * expires by itself, later than that. Only a session that is of no more use,
+ * because it has expired or resigned, is closed.
  */
 #include "daemon/api/campaign.h"
 

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A campaign over HTTP: one session, one candidate, and streams of events that tell of it.
+ * A campaign over HTTP: one session, one candidate, and streams of events about it.
  *
  *     POST campaign ─► [OPENING] ─ it is open ─► [OPEN] ─ resigned, expired ─► [CLOSING] ─► freed
- *                          │ refused                │ the stream ends, whoever ends it
+ *                          │ refused                │ the stream ends, by either side
  *                          ▼                        ▼
  *                      [CLOSING]                  freed: the session lives until it expires
  *                                                   ▲
  *     POST events ───► [ATTACHING] ─ it is open ─► [OPEN]
  *
- * The end of a stream says nothing of the client: a proxy may have closed one side only. So nothing is
- * released by it; the client resigns, or its session expires.
+ * The end of a stream says nothing about the client: a proxy may have closed one side only. So it releases
+ * nothing; the client resigns, or its session expires.
  */
 #ifndef DAEMON_API_CAMPAIGN_H
 #define DAEMON_API_CAMPAIGN_H
 
 #include "daemon/api/ask.h"
 
-/* Keep-alives that may be without an answer at once: one is sent each third of the time to live, and an
- * answer to an older one than these would be too late to be of use. */
+/* Keep-alives that may be unanswered at once. One is sent each third of the time to live, so an answer to an
+ * older one would be too late to be of use. */
 #define CAMPAIGN_KEEP_ALIVES 3
 #define CAMPAIGN_TTL_MS 2000
-/* With keepalive "stream" this node keeps the session alive for so many times to live after the client's last
- * word: a client that is frozen for longer is replaced. It also bounds what clocks can differ by meanwhile.
- */
+/* With keepalive "stream", this node keeps the session alive after the client's last word for this many times
+ * the time to live. A client that is frozen for longer is replaced. It also bounds how far clocks can drift
+ * apart meanwhile. */
 #define CAMPAIGN_VOUCHES 30
 /* The largest integer that every language reads from JSON without loss. */
 #define CAMPAIGN_STAMP_MAX ((INT64_C(1) << 53) - 1)
@@ -58,38 +58,38 @@ struct api_campaign {
     uint32_t ttl_ms;
     bool is_kept_by_client;
     bool is_abandoned;    /* OPENING: nobody waits for it any more */
-    bool is_over;         /* the session is of no use any more: it has expired, or it is no candidate */
+    bool is_over;         /* the session is of no more use: it has expired, or is no candidate */
     uint64_t revision;    /* of the table that has the session; an older one knows nothing of it */
     struct api_word word; /* the newest of the client */
-    gavel_ns kept_at; /* the send time of the newest opening or keep-alive that was answered, by whomever */
-    gavel_ns keep_at; /* when this node's next one is due */
+    gavel_ns kept_at;     /* when the newest answered opening or keep-alive was sent, by anyone */
+    gavel_ns keep_at;     /* when the next one of this node is due */
     gavel_ns close_until;
 
     /* what the client was told */
-    uint64_t epoch;  /* it leads with; 0: it does not */
-    bool has_wish;   /* it shall hand over */
-    bool has_leader; /* who leads instead, `other` (epoch; 0 nobody) */
+    uint64_t epoch;  /* with which it leads; 0: it does not */
+    bool has_wish;   /* it should hand over */
+    bool has_leader; /* who leads instead: `other`, an epoch; 0 nobody */
     uint64_t other;
     uint64_t seen_revision; /* of the table when it was last looked at */
 };
 
 /* campaign_open.c: from the body to the request. */
 void api_campaign_free(struct api_campaign *campaign);
-/* A campaign that is on nobody's stream yet; NULL: no memory. */
+/* A campaign without a stream yet; NULL: no memory. */
 struct api_campaign *api_campaign_new(struct api *api, const char *group, const char *candidate);
 
 /* campaign_time.c */
 /* "sent_at" of a body. False: the call has been answered. */
 bool api_stamp_read(struct api_call *call, json_t *body, int64_t *ret_stamp);
-/* By the clock of this node: its client must have stopped by then, as far as this node knows. */
+/* When its client must have stopped, by the clock of this node and as far as this node knows. */
 gavel_ns api_campaign_deadline(const struct api_campaign *campaign);
-/* Adds "sent_at" and "valid_ms": until when the client may count on its session, from its own send. */
+/* Adds "sent_at" and "valid_ms": how long the client may count on its session, from its own send. */
 void api_campaign_add_time(const struct api_campaign *campaign, json_t *json);
 /* "valid_ms" of a keep-alive that has just been answered, for a session of this time to live. */
 json_t *api_valid_json(const struct api *api, uint32_t ttl_ms);
 json_t *api_stamp_json(int64_t stamp);
 
-/* session.c: what this node's table knows of a session. */
+/* session.c: what this node's table knows about a session. */
 struct api_session_sight {
     bool is_known;
     bool is_candidate; /* of the group that was asked for */
@@ -101,11 +101,11 @@ struct api_session_sight {
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight);
 /* "session" of a body. False: the call has been answered. */
 bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session);
-/* The session is known here, and no candidate of the group: the call has been answered. */
+/* True if the session is known here and is no candidate of the group: the call has been answered. */
 bool api_session_is_foreign(struct api_call *call, uint64_t session);
 void api_reply_session_gone(struct api_call *call);
 
-/* campaign.c: false: the call has been answered, for this node can tell nothing of a campaign. */
+/* campaign.c. False: the call has been answered, because this node cannot report on a campaign. */
 bool api_campaign_may_open(struct api_call *call);
 /* The session is open; the stream begins. */
 void api_campaign_begin(struct api_campaign *campaign, struct api_call *call);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /groups/{group}/events: the events of a campaign whose stream was lost,
- * at whichever node. Sessions are replicated, so the node that opened one need
- * not live any more.
+ * POST /groups/{group}/events: the events of a campaign whose stream was lost, at
+ * any node. Sessions are replicated, so the node that opened one need not be alive.
  *
  *     KeepAlive ──► Ask the leader for the group ──► this node's table has caught up ──► the stream
  *
- * It proves the client's life like any keep-alive, and it waits for this node's
- * table to have everything that the leader had: else a table that is behind
- * would tell of a mandate that the client has given up already.
+ * It proves that the client is alive, like any keep-alive. It waits until this
+ * node's table has everything that the leader had: a table that is behind would
+ * report a mandate that the client has already given up.
  */
 #include "daemon/api/campaign.h"
 

@@ -5,8 +5,8 @@
  *
  *     OpenSession (request 1 of the session) ──► Campaign (request 2) ──► the stream
  *
- * What cannot be is answered as any other error; only what worked becomes a
- * stream. If anything goes wrong in between the session is closed again.
+ * A failure is answered like any other error; only a success becomes a stream. If
+ * anything goes wrong in between, the session is closed again.
  */
 #include "daemon/api/campaign.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a candidate over HTTP may count on, said so that it can be read at any
- * time. A client that was frozen reads what lay in its buffers as if it were
- * new, and a proxy may hold an answer up; so nothing is told that has to be
- * counted from its arrival. Every time is counted from a request of the client
- * itself, which it names by its own clock:
+ * How long a candidate over HTTP may count on its session, in a form that is valid
+ * whenever it is read. A client that was frozen reads old buffers as if they were
+ * new, and a proxy may delay an answer. So no time is counted from the arrival of
+ * an answer. Every time is counted from a request of the client itself, which it
+ * names by its own clock:
  *
  *     client   ──sent_at─────────────────────────────── sent_at + valid_ms: it has stopped
  *                    \ word.at       kept_at           /

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Connections as such: who may come in, and who has to go.
+ * Connections: which are accepted, and which are closed.
  *
- * evhttp reads requests but does not know slow clients: each byte starts its
- * time-out again, and it tells nobody of a connection before its first request
- * is complete. So each one is known here from the moment it is accepted: evhttp
- * asks for a bufferevent, which is looked at again, within the same turn of the
- * loop, once evhttp has tied it to a connection. From then on
+ * evhttp has no defence against slow clients: each byte restarts its time-out, and
+ * it reports a connection only when its first request is complete. So each
+ * connection is tracked here from the moment it is accepted: evhttp asks for a
+ * bufferevent, which is looked at again, within the same turn of the loop, once
+ * evhttp has tied it to a connection. From then on
  *
  *   - a request must be complete API_REQUEST_S after its first byte;
- *   - when descriptors run short the connection that was not used for longest goes;
- *   - a client that leaves is told to the handler that works for it.
+ *   - when descriptors run short, the least recently used connection is closed;
+ *   - a handler is told when its client leaves.
  *
- * What evhttp answers by itself (to what is not HTTP) is a page in HTML; here it becomes an error as all
- * others are, before it goes out.
+ * What evhttp answers by itself (to what is not HTTP) is an HTML page. Here it
+ * becomes an error like all others before it goes out.
  */
 #include "daemon/api/internal.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * GET /events: the journal as server-sent events, from any place in it on. A
- * reader that comes back names the last event it has seen and misses nothing
- * that is still kept; if something is lost it is told so ("missed").
+ * GET /events: the journal as server-sent events, from any position. A reader that
+ * returns names the last event it has seen and misses nothing that is still kept.
+ * If something is lost, it is told so ("missed").
  */
 #include "daemon/api/json.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What needs the leader of the cluster: a call becomes a forwarded request, a message to
- * the consensus thread, whose forwarder carries it to whoever leads; the answer
- * comes back as a message with the number of the forwarding. The call waits
- * meanwhile (struct api_later). Either side may be gone when the other comes:
- * a forwarded request that was dropped has its answer thrown away, and a client that has
- * left is told to whatever waits on its behalf.
+ * Calls that need the leader of the cluster. A call becomes a forwarded request, a
+ * message to the consensus thread, whose forwarder carries it to the leader. The
+ * answer comes back as a message with the number of the forwarding. The call waits
+ * meanwhile (struct api_later). Either side may be gone when the other comes: the
+ * answer to a dropped request is discarded, and the code that waits for a client is
+ * told when the client has left.
  */
 #include "daemon/api/internal.h"
 

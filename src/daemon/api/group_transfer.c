@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /groups/{group}/transfer: who leads is asked to hand over, and the call
- * is answered when another leads, or the wish was taken back.
+ * POST /groups/{group}/transfer: asks the leader of the group to hand over. The
+ * call is answered when another leads, or when the wish was taken back.
  *
  *     ask the leader of the cluster: which epoch? ──► Wish ──► wait for this node's table
  *
- * The table says what came of it: another epoch that is held (done), the same
- * epoch without a wish (rolled back, for the drain took too long).
+ * The table shows the outcome: another epoch that is held (done), or the same
+ * epoch without a wish (rolled back, because the drain took too long).
  */
 #include "daemon/api/ask.h"
 

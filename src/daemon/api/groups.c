@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Groups as they stand: a page of them, one with its candidates, and who
- * leads one, in the three ways in which others ask that:
+ * Groups as they stand: a page of them, one with its candidates, and the leader of
+ * one, in the three forms in which clients ask for it:
  *
  *     GET /groups/G/leader                  JSON; 503 if nobody leads
  *     GET /groups/G/leader?candidate=ID     200 if ID leads, else 503: a health check
  *     GET /groups/G/leader?format=sidecar   {"name":"ID"}, "" if nobody leads; also /groups/G/leader/name
  *
- * The leader of the cluster alone knows until when a mandate holds. The last two
- * decide whether somebody works, so it is asked for them; where it cannot be,
- * nobody is said to lead. It is also asked about a group that is led by lease,
- * for the table has a mandate that ran out until somebody claims it; that of a
- * session is gone as soon as the session is.
+ * Only the leader of the cluster knows until when a mandate holds. The last two
+ * decide whether somebody works, so it is asked for them; if it cannot be asked,
+ * the answer is that nobody leads. It is also asked about a group that is led by
+ * lease, because the table keeps an expired mandate until somebody claims it. The
+ * mandate of a session is gone as soon as the session is.
  *
- * Ids of sessions are never shown: whoever knows one can end it.
+ * Ids of sessions are never shown: anybody who knows one can end it.
  */
 #include "daemon/api/ask.h"
 #include "daemon/api/metrics.h"

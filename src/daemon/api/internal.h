@@ -2,7 +2,7 @@
 
 /*
  * What the files of the API thread share. Everything here belongs to that
- * thread alone, but for `orders`, which others set.
+ * thread alone, except `orders`, which others set.
  *
  *     listener ──► connection ──► api_dispatch() ──► a handler of the table
  *                                                     │         │
@@ -34,36 +34,36 @@
 #define API_SPARE_FDS 128    /* kept free for what the node itself must open */
 #define API_PAUSE_MS 100     /* of the listener, when no descriptor is left */
 #define API_STREAMS_MAX 1000 /* of events, changes and campaigns */
-#define API_STREAM_BYTES_MAX                                                                                 \
-    (256u * 1024)          /* that wait for the reader of one; the rest waits in the journal */
-#define API_HEARTBEAT_S 15 /* a comment, so that both ends notice when the other is gone */
-#define API_CAMPAIGN_BYTES_MAX                                                                               \
-    (16u * 1024)                 /* that wait for a candidate; one that reads so little has to go */
+/* Bytes that may wait for the reader of a stream; the rest waits in the journal. */
+#define API_STREAM_BYTES_MAX (256u * 1024)
+#define API_HEARTBEAT_S 15 /* between comments, by which both ends notice that the other is gone */
+/* Bytes that may wait for a candidate; one that reads more slowly is cut off. */
+#define API_CAMPAIGN_BYTES_MAX (16u * 1024)
 #define API_FORWARDINGS_MAX 4096 /* questions that are with the forwarder */
 #define API_PAGE_MAX 1000        /* of one listing */
 #define API_PENDING_MAX 64       /* requests that are with the consensus thread */
-#define API_SILENCE_MS 3000      /* of the consensus thread, before /health says so */
-#define API_STOP_MS 2000         /* what is under way may take so long when the node ends */
-#define API_FLUSH_MS 100         /* and writing the last answers so long */
+#define API_SILENCE_MS 3000      /* of the consensus thread, before /health reports it */
+#define API_STOP_MS 2000         /* for calls under way when the node ends */
+#define API_FLUSH_MS 100         /* and for writing the last answers */
 
-/* What another thread wants of this one. */
+/* Orders from other threads to this one. */
 enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2, API_ORDER_LEAVE = 4 };
 
 /* What clients are told while node_shared.is_blind. */
 #define API_BLIND                                                                                            \
     "the disk of this node does not answer, and what it says of groups is out of date; ask another one"
 
-/* What a stream tells, beyond what all have. Each may be called from the loop at any time. */
+/* The callbacks of one kind of stream. Each may be called from the loop at any time. */
 struct api_stream;
 struct api_stream_kind {
     void (*pump)(struct api_stream *stream);     /* there may be something new, or room for it */
     void (*gone)(struct api_stream *stream);     /* it has ended; frees it */
-    void (*farewell)(struct api_stream *stream); /* this node ends; NULL: nothing is said */
-    /* api.is_blind has changed; the stream may end. NULL: it tells nothing of the table. */
+    void (*farewell)(struct api_stream *stream); /* this node ends; NULL: say nothing */
+    /* api.is_blind has changed; the stream may end. NULL: it shows nothing of the table. */
     void (*blinded)(struct api_stream *stream);
 };
 
-/* A stream of server-sent events; the first member of whatever it is. */
+/* A stream of server-sent events; the first member of the struct that it is part of. */
 struct api_stream {
     LIST_ENTRY(api_stream) next;
     struct evhttp_request *http;
@@ -74,7 +74,7 @@ struct api_stream {
 struct api_later;
 
 struct api_connection {
-    TAILQ_ENTRY(api_connection) next; /* the longest unused first */
+    TAILQ_ENTRY(api_connection) next; /* least recently used first */
     struct api *api;
     struct evhttp_connection *http;
     struct bufferevent *bev;
@@ -82,8 +82,8 @@ struct api_connection {
     gavel_ns opened_at;
     gavel_ns reading_since; /* the first byte of a request that is not complete yet; 0 none */
     uint64_t requests;
-    bool is_answering; /* a request is with a handler, or its answer is not out yet */
-    bool is_writing;   /* bytes are going out that no handler wrote: a page of evhttp's own */
+    bool is_answering;                    /* a request is with a handler, or its answer is not out yet */
+    bool is_writing;                      /* evhttp is sending a page of its own, which no handler wrote */
     LIST_ENTRY(api_connection) next_page; /* while is_writing */
     struct api_stream *stream;
     struct api_pending *pending;
@@ -143,9 +143,9 @@ struct api_newborn {
 #define API_CODES_MAX 20
 
 struct api_counts {
-    uint64_t by_code[API_ROUTES_MAX + 1][API_CODES_MAX]; /* the last: a path that is none of ours */
+    uint64_t by_code[API_ROUTES_MAX + 1][API_CODES_MAX]; /* the last row: unknown paths */
     uint64_t connections;                                /* accepted */
-    uint64_t cut;                                        /* closed by us: too slow, or to make room */
+    uint64_t cut;                                        /* closed by us: too slow, or to free descriptors */
 };
 
 struct api {
@@ -201,7 +201,7 @@ struct api {
     _Atomic unsigned campaign_count; /* read by others */
     bool is_leaving;                 /* no further campaigns: the node will end */
     struct api_transfers transfers;
-    struct table_cursor counted; /* up to here the changes are in `elected` */
+    struct table_cursor counted; /* changes up to here are counted in `elected` */
     uint64_t elected;
 
     char date[32]; /* of the header, made once a second */
@@ -214,7 +214,7 @@ struct api {
 struct api_call {
     struct api *api;
     struct evhttp_request *http;
-    struct api_connection *connection; /* NULL if it is not known */
+    struct api_connection *connection; /* NULL if unknown */
     size_t route;
     gavel_ns now;
     gavel_ns asked_at; /* when the leader of the cluster was asked; 0: it was not */
@@ -223,8 +223,8 @@ struct api_call {
 };
 
 /*
- * api.c: everything but the thread, for whoever drives the loop itself (api->base), as fuzzing does. Takes
- * the listening socket over, also when it fails.
+ * api.c: everything except the thread, for callers that drive the loop (api->base) themselves, as fuzzing
+ * does. Takes over the listening socket, also on failure.
  */
 GAVEL_CHECKED enum gavel_status api_new(struct node_shared *shared, int listening, struct api **ret_api,
                                         struct gavel_error *error);
@@ -232,7 +232,7 @@ void api_free(struct api *api); /* safe on NULL */
 
 /* bind.c: whether a listening socket can be reached from other machines. */
 bool api_is_open(int fd);
-/* bind.c: a listening socket for config->api_listen; the port it got. */
+/* bind.c: a listening socket for config->api_listen, and its port. */
 GAVEL_CHECKED enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint16_t *ret_port,
                                          struct gavel_error *error);
 
@@ -260,15 +260,15 @@ const char *api_method_name(enum evhttp_cmd_type method);
 
 /* path.c: paths with names in them, "/groups/{group}/notes/{key}". */
 bool api_path_fits(const char *pattern, const char *path);
-/* Of a path that fits. False: the call has been answered. */
+/* For a path that fits. False: the call has been answered. */
 bool api_path_read(struct api_call *call, const char *pattern, const char *path);
-/* What follows the ?; evhttp_clear_headers() it, also after false: then the call has been answered. */
+/* Reads what follows the ?. False: the call has been answered. Call evhttp_clear_headers() in any case. */
 bool api_query_read(struct api_call *call, struct evkeyvalq *ret_pairs);
-/* False: the call has been answered. The number stays if there is no such key. */
+/* False: the call has been answered. *ret_number is untouched if there is no such key. */
 bool api_query_number(struct api_call *call, const struct evkeyvalq *pairs, const char *key, int64_t least,
                       int64_t most, int64_t *ret_number);
 bool api_query_flag(struct api_call *call, const struct evkeyvalq *pairs, const char *key, bool *ret_flag);
-/* A text of so many bytes at most, "" if there is none. Borrows from the pairs. */
+/* A text of at most `most` bytes, "" if there is none. Borrows from the pairs. */
 bool api_query_text(struct api_call *call, const struct evkeyvalq *pairs, const char *key, size_t most,
                     const char **ret_text);
 
@@ -277,7 +277,7 @@ void api_reply(struct api_call *call, int code, const char *type, const char *bo
 void api_reply_error(struct api_call *call, int code, enum gavel_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void api_reply_stale(struct api_call *call); /* only adds the header */
-/* Any bytes, as they are. */
+/* Any bytes, unchanged. */
 void api_reply_bytes(struct api_call *call, const uint8_t *bytes, size_t length);
 /* The error that a forwarded request came back with; message may be "". */
 void api_reply_failure(struct api_call *call, enum gavel_status status, const char *message);
@@ -327,13 +327,13 @@ void api_stream_open(struct api_call *call, struct api_stream *stream, const str
 void api_stream_push(struct api_stream *stream, const char *text, size_t length);
 /* Bytes that the reader has not taken yet. */
 size_t api_stream_waiting(const struct api_stream *stream);
-/* In order: what was pushed still comes. The stream is gone then. */
+/* In order: what was pushed still goes out. The stream is gone afterwards. */
 void api_stream_end(struct api_stream *stream);
 void api_stream_cut(struct api_stream *stream);  /* at once; likewise */
 void api_stream_gone(struct api_stream *stream); /* the connection goes */
 void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);
-void api_streams_look(struct api *api); /* whether the table stands still */
+void api_streams_look(struct api *api); /* whether is_blind has changed */
 void api_streams_end(struct api *api);
 
 /* forwarding.c */
@@ -347,19 +347,18 @@ void api_forwarding_init(struct api_forwarding *forwarding, struct api *api,
 bool api_forwarding_request(struct api_forwarding *forwarding, Gavel__Request *request);
 bool api_forwarding_ask(struct api_forwarding *forwarding, Gavel__Ask *ask);
 bool api_forwarding_keep_alive(struct api_forwarding *forwarding, uint64_t session);
-void api_forwarding_drop(
-    struct api_forwarding *forwarding);     /* its answer is for nobody; safe if there is none */
-void api_reply_busy(struct api_call *call); /* there was no room */
-/* What came of operation `which` of a request: OK and its result, or a status and a sentence ("" none). */
+void api_forwarding_drop(struct api_forwarding *forwarding); /* drops its answer; safe if there is none */
+void api_reply_busy(struct api_call *call);                  /* there was no room */
+/* The outcome of operation `which` of a request: OK and its result, or a status and a sentence ("" none). */
 enum gavel_status api_forwarding_outcome(const Gavel__ClientFrame *frame, size_t which,
                                          const Gavel__OpResult **ret_result, const char **ret_message);
 void api_forwardings_answer(struct api *api);
-void api_forwardings_end(struct api *api); /* whoever waits is told that this node is ending */
+void api_forwardings_end(struct api *api); /* tells all that wait that this node is ending */
 void api_forwardings_done(struct api *api);
 
 /* campaign.c */
 struct api_word;
-/* By its client, through this node. */
+/* The session was kept alive by its client, through this node. */
 void api_campaign_kept(struct api *api, uint64_t session, const struct api_word *word);
 void api_campaigns_leave(struct api *api);
 void api_campaigns_done(struct api *api);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* JSON of the API: answers with a struct behind them, and bodies that are read strictly. */
+/* JSON of the API: making answers, and reading bodies strictly. */
 #ifndef DAEMON_API_JSON_H
 #define DAEMON_API_JSON_H
 
@@ -8,22 +8,21 @@
 
 #include <jansson.h>
 
-/* Ends the call with a document; takes it over. NULL: memory ran out on the way, and the caller is told
- * so. */
+/* Ends the call with a document, and takes it over. NULL: memory ran out, and the client is told so. */
 void api_reply_json(struct api_call *call, int code, json_t *body);
 
-/* Numbers that do not fit a signed one are not met: terms, indices and epochs stay below 2^62. */
+/* Fits a signed integer: terms, indices and epochs stay below 2^62. */
 json_t *json_u64(uint64_t number);
-/* Text that others may have had a hand in: what is not UTF-8 becomes '?'. */
+/* Text that may come from others: what is not UTF-8 becomes '?'. */
 json_t *json_words(const char *text);
 /* The same; null for "". */
 json_t *json_text(const char *text);
 /* "2026-11-15T12:00:00.123Z" */
 json_t *json_wall(int64_t wall_ms);
-/* 16 digits, for ids and digests: other languages have no integers of 64 bits. */
+/* 16 digits, for ids and digests: not every language has integers of 64 bits. */
 json_t *json_hex(uint64_t number);
 
-/* Whether it stands for itself within a JSON string: for answers that are made without a tree. */
+/* Whether it needs no escapes in a JSON string; for answers that are made without a tree. */
 bool json_is_plain(const char *text);
 /* Bytes as base64. */
 json_t *json_base64(const uint8_t *bytes, size_t size);
@@ -39,15 +38,15 @@ struct api_key {
 };
 
 /*
- * The body of a POST as an object with these keys and no others. An empty body is {}; null is the same as no
- * such key. False: the call has been answered, with the line of the mistake or the key that is wrong.
+ * The body of a POST as an object with these keys and no others. An empty body is {}; null counts as a
+ * missing key. False: the call has been answered, with the line of the mistake or the key that is wrong.
  */
 bool api_body_read(struct api_call *call, const struct api_key *keys, size_t count, json_t **ret_body);
 
-/* Of a body that was read: the value, or what stands for a key that is not there. */
+/* From a body that was read: the value, or the default if the key is missing. */
 const char *api_body_text(json_t *body, const char *key);
 bool api_body_flag(json_t *body, const char *key);
-/* False: the call has been answered. *ret_value stays if there is no such key. */
+/* False: the call has been answered. *ret_value is untouched if the key is missing. */
 bool api_body_number(struct api_call *call, json_t *body, const char *key, int64_t least, int64_t most,
                      int64_t *ret_value);
 

@@ -5,7 +5,7 @@
  * the arguments alone.
  *
  * Names follow Prometheus (seconds, _total, a prefix), so they differ a little
- * from the words people use for them:
+ * from the usual words:
  *
  *     election_count          gavel_election_count_total
  *     election_duration_ms    gavel_election_duration_seconds (histogram)
@@ -21,7 +21,7 @@
 
 #include "daemon/shared/view.h"
 
-/* How often a call of the API was answered so. */
+/* How often a call of the API was answered with this code. */
 struct metrics_call {
     const char *method;
     const char *path;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Notes of a group: small values that its leader writes, so that the next one
- * reads where it stopped.
+ * Notes of a group: small values that its leader writes, so that the next leader
+ * can continue where it stopped.
  *
  *     Epoch: N             the writer's epoch; refused (409, ERR_TERM_STALE) once the group has a newer one
  *     If-Match: "REV"      only if the note has this revision, which is its ETag (else 412)
  *     If-None-Match: *     only if there is no such note
  *
- * A write whose answer is lost may or may not have been carried out; with
- * If-Match it can be repeated without harm.
+ * A write whose answer is lost may or may not have been carried out. With
+ * If-Match it can be repeated safely.
  */
 #include "daemon/api/ask.h"
 

@@ -2,8 +2,8 @@
 
 /*
  * Paths with names in them, and what follows the ?. A name is one segment of
- * the path, percent-encoded: a slash in it is %2F. What comes out has passed
- * name_check(), so handlers get only names that could exist.
+ * the path, percent-encoded: a slash in it is %2F. A decoded name has
+ * passed name_check(), so handlers get only names that could exist.
  */
 #include "daemon/api/internal.h"
 

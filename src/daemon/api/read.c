@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls that only look. They answer from the view that the consensus
- * thread has published and from the journal, on every node, with or without a
- * leader; what may be out of date says so ("stale", and a header).
+ * The calls that only read. They answer from the view that the consensus thread
+ * has published and from the journal, on every node, with or without a leader. An
+ * answer that may be out of date says so ("stale", and a header).
  */
 #include "daemon/api/json.h"
 #include "daemon/api/metrics.h"

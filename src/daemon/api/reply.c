@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How a call ends: a body and a code, or an error. One table says which status is which code of HTTP. */
+/* How a call ends: a body and a code, or an error. One table maps statuses to HTTP codes. */
 #include "daemon/api/internal.h"
 
 #include <event2/buffer.h>

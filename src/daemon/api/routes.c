@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls of the API, in one table; openapi.json describes each, and a test
- * holds the two against each other. What all calls share is checked here,
- * before a handler sees anything: the path, the method, the token, the sizes.
+ * The calls of the API, in one table. openapi.json describes each, and a test
+ * compares the two. What all calls share is checked here, before a handler runs:
+ * the path, the method, the token, the sizes.
  */
 #include "daemon/api/internal.h"
 

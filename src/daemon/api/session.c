@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a candidate over HTTP does with its session besides reading its stream:
- * it keeps it alive, and resigns. Any node takes both, also one that does not
- * have the stream.
+ * What a candidate over HTTP does with its session besides reading its stream: it
+ * keeps it alive, and resigns. Any node accepts both, even one without the stream.
  *
- * A resignation is a request of the session and needs an id above all that were
- * before. This node's table says what the newest was, maybe a little late, and
- * others may ask at the same time; so the id skips a random number. One that
- * proves too low is refused (never taken for a repetition) and tried again.
+ * A resignation is a request of the session and needs an id above all earlier ones.
+ * This node's table knows the newest, maybe a little late, and others may ask at
+ * the same time. So the id skips a random number. One that proves too low is
+ * refused (never taken for a repetition) and tried again.
  */
 #include "daemon/api/campaign.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What all streams of server-sent events have in common: how they begin and
- * end, and what becomes of readers that do not read.
+ * What all streams of server-sent events have in common: how they begin and end,
+ * and how slow readers are handled.
  *
- * What a reader does not take piles up here to a limit only; the rest waits
- * where it comes from (the journal, the history of the table) until it has
- * taken some. A reader that takes nothing at all for API_IDLE_S is cut off.
+ * Output that a reader does not take piles up here only to a limit. The rest waits
+ * at its source (the journal, the history of the table) until the reader has taken
+ * some. A reader that takes nothing at all for API_IDLE_S is cut off.
  */
 #include "daemon/api/json.h"
 

@@ -21,8 +21,8 @@ struct api_token {
 GAVEL_CHECKED enum gavel_status api_token_read(const char *file, struct api_token *ret_token,
                                                struct gavel_error *error);
 
-/* Whether an Authorization header (NULL if there is none) shows it. Takes as long for a wrong one as for the
- * right one. */
+/* Whether an Authorization header (NULL if there is none) shows it. A wrong one takes as long as the right
+ * one. */
 bool api_token_is_shown(const struct api_token *token, const char *authorization);
 
 #endif

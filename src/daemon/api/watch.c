@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Changes of groups as server-sent events, each once and in order, as this
- * node's table learns of them. The id of an event is REVISION.PART; a reader
- * that comes back names the last one that it has seen (Last-Event-ID), here or
- * at any other node, and misses nothing that is still remembered. If something
- * is not, it is told so ("missed"): then look at the whole, and go on.
+ * Changes of groups as server-sent events, each once and in order, as this node's
+ * table learns of them. The id of an event is REVISION.PART. A reader that returns,
+ * here or at any other node, names the last event that it has seen (Last-Event-ID)
+ * and misses nothing that is still kept. If something is lost, it is told so
+ * ("missed"): it should then read the whole state and go on.
  *
- * A reader that is slow reads from the history of the table what it has not
- * got; nothing is kept for it here.
+ * A slow reader gets what it has missed from the history of the table; nothing is
+ * kept for it here.
  */
 #include "daemon/api/ask.h"
 

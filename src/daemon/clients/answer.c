@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What clients that are up may say, and who answers it. What this node can
- * answer by itself (look-ups for which its own table will do, watches) is
- * answered here; all else is a forwarded request for the consensus thread, whose front end
- * checks what is asked.
+ * What clients may ask once they are up, and who answers. This node answers by
+ * itself what it can (look-ups for which its own table is enough, watches).
+ * Everything else is a forwarded request for the consensus thread, whose front end
+ * checks it.
  */
 #include "daemon/clients/internal.h"
 

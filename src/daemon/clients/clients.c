@@ -2,11 +2,11 @@
 
 /*
  * The life of the clients thread. Other threads reach it by orders, by messages
- * (replies) and by the bell of the table; all else is its own.
+ * (replies) and by the bell of the table; everything else is its own.
  *
- * It says of itself when it last went round its loop: while it does not,
- * clients may have spoken without being heard, and the leader of the cluster
- * lets no session expire for that.
+ * It publishes when it last went round its loop. While it does not, clients may
+ * have spoken without being heard, and the leader of the cluster lets no session
+ * expire for that.
  */
 #include "daemon/clients/internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The clients thread: sockets of clients (TCP with TLS, unix), frames, look-ups
- * from this node's table, watches. What needs the leader goes as forwarding to the
+ * The clients thread: sockets of clients (TCP with TLS, unix), frames, look-ups in
+ * this node's table, watches. Requests that need the leader are forwarded to the
  * consensus thread.
  */
 #ifndef DAEMON_CLIENTS_CLIENTS_H
@@ -13,8 +13,8 @@
 struct clients;
 
 /*
- * Listens where config->clients_listen ("" not) and config->socket ("" not) say, on a thread of its own. NULL
- * in *ret_clients if neither is set. ERR_IO, ERR_INVALID with the next step.
+ * Listens on config->clients_listen and config->socket ("": not there), on a thread of its own. *ret_clients
+ * is NULL if neither is set. ERR_IO, ERR_INVALID, with the next step.
  */
 GAVEL_CHECKED enum gavel_status clients_start(struct node_shared *shared, struct clients **ret_clients,
                                               struct gavel_error *error);
@@ -22,7 +22,7 @@ void clients_reload(struct clients *clients);         /* the certificates; safe 
 void clients_stop(struct clients *clients);           /* waits for the thread, frees; safe on NULL */
 uint16_t clients_port(const struct clients *clients); /* 0: no TCP */
 
-/* The lowest descriptor that no client gets: all from there on are kept for the node itself, and for HTTP. */
+/* The lowest descriptor that no client gets: all from there on are reserved for the node and for HTTP. */
 int clients_fd_limit(void);
 
 struct clients_counts {

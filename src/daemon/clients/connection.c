@@ -3,10 +3,10 @@
 /*
  * One connection of a client, from its socket to its end.
  *
- * Whoever is refused must be able to read why: if we closed a socket with
+ * A client that is refused must be able to read why. If we closed a socket with
  * unread bytes in it, the kernel would reset the connection, and the reason
- * might never arrive. So we leave slowly: write, shut our half, throw away
- * what still comes, and close when the other side has, or after a while.
+ * might never arrive. So we leave slowly: write, shut down our half, discard
+ * further input, and close when the other side has closed, or after a while.
  */
 #include "daemon/clients/internal.h"
 

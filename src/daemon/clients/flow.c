@@ -3,15 +3,15 @@
 /*
  * Bytes in and out of a connection, within bounds.
  *
- * In: frames are taken one after the other, until too much is under way for
- * this client or waits to be read by it; then nothing is read from it until
- * that is less. A frame that does not become whole, and a client that is
- * silent for too long, are cut off.
+ * In: frames are taken one after the other, until too much is under way for this
+ * client or waits to be read by it. Then nothing is read from it until that is
+ * less. A client is cut off if it does not complete a frame, or is silent for too
+ * long.
  *
- * Out: what a turn of the loop has written goes to the kernel at its end, in
- * one call. Only what that does not take is left to libevent; so an answer
- * costs no changes of what epoll watches. A client that takes nothing of what
- * waits for it is cut off.
+ * Out: what a turn of the loop has written goes to the kernel at its end, in one
+ * call. Only what the kernel does not take is left to libevent, so an answer does
+ * not change what epoll watches. A client that takes nothing of its output is cut
+ * off.
  */
 #include "daemon/clients/internal.h"
 

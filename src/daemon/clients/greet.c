@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who may come in. Over TLS the handshake has checked that the certificate is
- * of the CA; it must be of this cluster, too, whoever its bearer is. Then both
- * sides need a version of the protocol in common. Whoever is refused is told
- * why, in words.
+ * Which clients are accepted. Over TLS, the handshake has checked that the CA signed
+ * the certificate; it must also be of this cluster, whoever holds it. Then both
+ * sides need a common version of the protocol. A client that is refused is told why,
+ * in words.
  */
 #include "daemon/clients/internal.h"
 

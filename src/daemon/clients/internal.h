@@ -2,16 +2,15 @@
 
 /*
  * What the files of the clients thread share. Everything here belongs to that
- * thread alone, but for `orders` and the counts.
+ * thread alone, except `orders` and the counts.
  *
  *     listener ──► connection ──► hello ──► frames ──┬─► look-up ──► the table, under its lock
  *                                                    ├─► forwarding ──► the consensus thread ──► `replies`
  *                                                    └─► watch ──► interest in a topic
  *     bell of the table ──► pump ──► topics ──► interests ──► frames of changes
  *
- * Nothing of a connection is freed while somebody may be going through lists:
- * one that ends is only marked and taken out, and freed when the loop comes
- * round (clients_reap).
+ * No connection is freed while code may be walking a list: one that ends is only
+ * marked and taken out, and freed on the next turn of the loop (clients_reap).
  */
 #ifndef DAEMON_CLIENTS_INTERNAL_H
 #define DAEMON_CLIENTS_INTERNAL_H
@@ -37,23 +36,23 @@
 #define CLIENTS_SWEEP_TICKS 10
 #define CLIENTS_PAUSE_MS 100 /* of the listeners, when no descriptor is left */
 #define CLIENTS_FLUSH_MS 100 /* for the last answers, when the node ends */
-/* Of the descriptors of the process: for the node's own, and for HTTP, which has a margin of its own. Half of
- * them if there are fewer than twice as many. */
+/* Descriptors reserved for the node itself and for HTTP, which has a margin of its own; half of all if there
+ * are fewer than twice as many. */
 #define CLIENTS_SPARE_FDS 256
-#define CLIENTS_OUTPUT_PAUSE (1u << 20) /* more than this waits to be read: nothing new is taken up */
-#define CLIENTS_OUTPUT_GO (256u * 1024) /* less again */
-#define CLIENTS_OUTPUT_MAX (32u << 20)  /* with all that was under way already: cut */
+#define CLIENTS_OUTPUT_PAUSE (1u << 20) /* with more output unread than this, nothing new is taken up … */
+#define CLIENTS_OUTPUT_GO (256u * 1024) /* … until there is less than this */
+#define CLIENTS_OUTPUT_MAX (32u << 20)  /* more than this, from work already under way: cut off */
 #define CLIENTS_WATCHES_MAX 65536u      /* of one connection */
 #define CLIENTS_INTERESTS_MAX 262144u   /* of one connection: a watch of a session has many */
-#define CLIENTS_FORWARDINGS_MAX 1024    /* of one connection, under way; then it is not read any more … */
-#define CLIENTS_FORWARDINGS_GO 512      /* … until so few are left */
+#define CLIENTS_FORWARDINGS_MAX 1024    /* of one connection, under way; beyond that it is not read … */
+#define CLIENTS_FORWARDINGS_GO 512      /* … until this many are left */
 #define CLIENTS_SLICE_CHANGES 256       /* copied from the history while the table is locked */
 #define CLIENTS_SLICE_BYTES (1u << 20)  /* likewise */
 #define CLIENTS_SLICES_PER_TURN 16      /* then others have their turn */
-#define CLIENTS_SESSIONS_KNOWN 64       /* ids of sessions that a connection has said */
+#define CLIENTS_SESSIONS_KNOWN 64       /* session ids that a connection has named */
 #define CLIENTS_LIMIT_MAX 256           /* entries of one look-up, while the table is locked */
 
-/* Whoever reads this has to do something about it. */
+/* The reader of this message has to act. */
 #define CLIENTS_REVOKED                                                                                      \
     "the certificate is revoked; have another issued (gavel cert issue --client), and start again with it"
 
@@ -61,27 +60,27 @@
 #define CLIENTS_BLIND                                                                                        \
     "the disk of this node does not answer, and what it says is out of date; ask another one"
 
-/* Not RB_GENERATE_STATIC: it counts on a macro that headers of Linux may take away. */
+/* Not RB_GENERATE_STATIC: it needs a macro that Linux headers may undefine. */
 #define CLIENTS_TREE(name, type, field, compare)                                                             \
     RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)
 
-/* For messages that are only packed: protobuf-c knows no texts that are only read. */
+/* For messages that are only packed: protobuf-c has no const strings. */
 static inline char *clients_text(const char *text) { return (char *)(uintptr_t)text; }
 
-/* What another thread wants of this one. */
+/* Orders from other threads to this one. */
 enum clients_order { CLIENTS_ORDER_RELOAD = 1, CLIENTS_ORDER_STOP = 2 };
 
 enum clients_phase {
     CLIENTS_TLS,
     CLIENTS_HELLO,
     CLIENTS_UP,
-    CLIENTS_LEAVING, /* it was refused: what it says is thrown away, until it has read why */
+    CLIENTS_LEAVING, /* it was refused: its input is discarded until it has read why */
     CLIENTS_DEAD,
 };
 
 enum clients_topic_kind { CLIENTS_GROUP, CLIENTS_PREFIX, CLIENTS_SESSION };
 
-/* Something that somebody watches: a group by its name, all that begin with a prefix, or a session. */
+/* Something that is watched: a group by its name, all groups with a prefix, or a session. */
 struct clients_topic {
     RB_ENTRY(clients_topic) by_key;
     RB_HEAD(clients_interests, clients_interest) interests; /* in order of client, then watch */
@@ -100,9 +99,9 @@ struct clients_interest {
 };
 
 /*
- * A watch is told each change after `from`, once and in order, by the pump of its connection. One of a
- * session has an interest in the session and in each group in which that is a candidate; which those are is
- * followed from `known_at` on.
+ * A watch is told each change after `from`, once and in order, by the pump of its connection. A watch of a
+ * session has an interest in the session and in each group where that is a candidate. The set of those groups
+ * is tracked from `known_at` on.
  */
 struct clients_watch {
     RB_ENTRY(clients_watch) by_number;
@@ -113,8 +112,8 @@ struct clients_watch {
     uint64_t number;
     struct table_cursor from;
     struct table_cursor known_at;
-    bool is_behind;   /* has not been told all that the connection's other watches have */
-    uint16_t *picked; /* changes of the slice at hand that it shall be told, by their places in it */
+    bool is_behind;   /* has not yet been told all that the connection's other watches have */
+    uint16_t *picked; /* changes of the current slice for this watch, by their positions */
     size_t picked_count;
     size_t picked_capacity;
 };
@@ -127,46 +126,46 @@ struct clients_connection {
     LIST_ENTRY(clients_connection) next_dirty; /* while is_dirty */
     LIST_ENTRY(clients_connection) next_full;  /* while is_filling */
     struct clients *clients;
-    uint64_t number; /* never used again */
+    uint64_t number; /* never reused */
     enum clients_phase phase;
     struct bufferevent *stream;
     SSL *ssl;     /* NULL: plain; the stream owns it */
     bool is_unix; /* else TCP */
     char remote[64];
-    uint64_t principal;                        /* whose it is, by principal.c; 0: not known */
-    uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has said itself, a ring: it may be told of them */
+    uint64_t principal;                        /* its owner, by principal.c; 0: unknown */
+    uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has named itself, a ring: it may see them */
     size_t session_count;
     gavel_ns made_at;
     gavel_ns heard_at;    /* the last whole frame */
     gavel_ns leave_at;    /* LEAVING */
-    uint64_t taken;       /* bytes that the other side has taken … */
-    uint64_t taken_then;  /* … as of the last sweep that saw it move, … */
-    gavel_ns progress_at; /* … which was then */
+    uint64_t taken;       /* bytes taken by the other side … */
+    uint64_t taken_then;  /* … at the last sweep that saw progress, … */
+    gavel_ns progress_at; /* … and when that was */
     bool has_work;
     bool is_dirty;
     bool is_reading;
     bool is_full;         /* more than OUTPUT_PAUSE waits, and not yet less than OUTPUT_GO again */
-    bool is_overfull;     /* forwardings, likewise */
-    bool is_tired;        /* what it asked for took long: others have their turn first */
-    const char *doom;     /* NULL, or why it shall be cut when the loop comes round */
+    bool is_overfull;     /* the same for forwardings */
+    bool is_tired;        /* its requests took long: others go first */
+    const char *doom;     /* NULL, or why to cut it off on the next turn of the loop */
     size_t forwardings;   /* under way */
-    bool has_forwardings; /* there was one, ever */
-    /* Made at the beginning, so that it can be sent without memory; NULL: sent. */
+    bool has_forwardings; /* there has been one */
+    /* Allocated at the beginning, so that sending it needs no memory; NULL: sent. */
     struct forwarding *farewell;
 
     struct clients_watches watches;
     size_t watch_count;
     size_t interest_count;
     /*
-     * Live: changes come to it as the pump of all reads them, but none up to `high`. Otherwise it reads the
-     * history itself, from `cursor` on; up to `high` only for the watches in `behind`, for the others were
-     * told these already.
+     * Live: it gets changes as the shared pump reads them, but none up to `high`. Otherwise it reads the
+     * history itself, from `cursor` on; changes up to `high` are then only for the watches in `behind`, since
+     * the others have been told these.
      */
     bool is_live;
     struct table_cursor cursor;
     struct table_cursor high;
     LIST_HEAD(, clients_watch) behind;
-    bool is_filling;  /* the slice at hand is more than it can take … */
+    bool is_filling;  /* the current slice is more than it can take … */
     size_t collected; /* … bytes of it so far */
     uint64_t full_of; /* the slice (by number) of which it took only … */
     size_t full_at;   /* … up to this change */
@@ -174,7 +173,7 @@ struct clients_connection {
 TAILQ_HEAD(clients_queue, clients_connection);
 RB_HEAD(clients_by_number, clients_connection);
 
-/* Changes that were copied from the history, to be told without the lock. */
+/* Changes copied from the history, to be told without the lock. */
 struct clients_slice {
     uint64_t number;
     size_t count;
@@ -185,12 +184,12 @@ struct clients_slice {
         const char *group;
         const uint8_t *bytes;
         size_t size;
-        Gavel__Change *change; /* unpacked for the first who wants it; NULL not yet */
+        Gavel__Change *change; /* unpacked when first wanted; NULL: not yet */
     } changes[CLIENTS_SLICE_CHANGES];
     uint8_t *arena;
     size_t used;
     size_t capacity;
-    struct table_cursor end; /* where whoever was told all of it stands */
+    struct table_cursor end; /* the position after all of it has been told */
     uint64_t told;           /* all changes up to this revision are in it, or before it */
     bool is_last;            /* there are no more for now */
 };
@@ -206,8 +205,8 @@ struct clients_door {
 /* How long a client may take; tests are less patient. */
 struct clients_patience {
     gavel_ns greeting; /* for TLS and the hello together */
-    gavel_ns idle;     /* without a word, unless it watches; or with something to read, unread */
-    gavel_ns slow;     /* nothing is taken of more than OUTPUT_PAUSE */
+    gavel_ns idle;     /* silent, unless it watches; or leaving output unread */
+    gavel_ns slow;     /* taking nothing while more than OUTPUT_PAUSE waits */
 };
 
 struct clients {
@@ -216,7 +215,7 @@ struct clients {
     struct event_base *base;
     pthread_t thread;
     bool has_thread;
-    size_t leaving; /* connections that are */
+    size_t leaving; /* connections in CLIENTS_LEAVING */
     int bell_fd;
     struct loop_orders orders;
     bool is_stopping;
@@ -250,7 +249,7 @@ struct clients {
     struct mailbox replies; /* of struct forwarding */
 
     struct clients_topics topics;
-    size_t prefixes[NAME_MAX_BYTES + 1]; /* how many topics are prefixes of that length */
+    size_t prefixes[NAME_MAX_BYTES + 1]; /* the number of topics that are prefixes of that length */
     size_t watch_count;
     struct table_cursor cursor; /* of all connections that are live; means nothing while there is no watch */
     bool is_hungry;             /* there was no memory for the pump */
@@ -276,47 +275,47 @@ GAVEL_CHECKED enum gavel_status clients_start_with(struct node_shared *shared,
 /* listen.c */
 GAVEL_CHECKED enum gavel_status clients_listen(struct clients *clients, struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status clients_listen_begin(struct clients *clients); /* once there is a base */
-void clients_listen_end(struct clients *clients); /* also takes away the unix socket's name */
+void clients_listen_end(struct clients *clients); /* also removes the name of the unix socket */
 
 /* connection.c */
 /* Takes the descriptor over, also on failure (NULL). */
 struct clients_connection *clients_connection_new(struct clients *clients, int fd, bool is_unix,
                                                   const char *remote);
 void clients_connection_close(struct clients_connection *connection); /* twice is harmless */
-/* Tells the other side why, and closes when it has read it, or soon. */
+/* Tells the other side why, and closes when it has read that, or soon after. */
 void clients_connection_refuse(struct clients_connection *connection, const char *text);
-/* Ended by us for a fault of the other side; counted. */
+/* Ends it because of a fault of the other side; counted. */
 void clients_connection_cut(struct clients_connection *connection, const char *reason);
-/* The same when the loop comes round, for where lists are gone through; the reason is static. */
+/* The same on the next turn of the loop, for code that walks lists; the reason is static. */
 void clients_connection_doom(struct clients_connection *connection, const char *reason);
 void clients_reap(evutil_socket_t fd, short what, void *user);
 struct clients_connection *clients_find(struct clients *clients, uint64_t number);
 
 /* flow.c: bytes in and out, within bounds. */
-size_t clients_waiting(const struct clients_connection *connection); /* bytes to be read by the other side */
+size_t clients_waiting(const struct clients_connection *connection); /* bytes the other side has not read */
 /* The frame goes out, or the connection ends. */
 void clients_write(struct clients_connection *connection, const Gavel__ClientFrame *frame);
 void clients_write_bytes(struct clients_connection *connection, const uint8_t *bytes, size_t size);
 void clients_flush(struct clients *clients); /* what this turn of the loop has written */
-/* Whether it may be read, or told more, again or not any more. */
+/* Pauses or resumes reading from it and telling it changes, by its limits. */
 void clients_look(struct clients_connection *connection);
 void clients_need_work(struct clients_connection *connection); /* clients_work() soon */
 void clients_work(evutil_socket_t fd, short what, void *user);
 void clients_readable(struct bufferevent *stream, void *user);
 void clients_writable(struct bufferevent *stream, void *user);
-void clients_sweep(struct clients *clients, gavel_ns now); /* who is too slow, or silent for too long */
+void clients_sweep(struct clients *clients, gavel_ns now); /* cuts off the slow and the silent */
 
 /* greet.c */
 void clients_greet(struct clients_connection *connection, const Gavel__ClientFrame *frame);
-void clients_greet_tls(struct clients_connection *connection); /* the handshake is done: may it go on? */
+void clients_greet_tls(struct clients_connection *connection); /* after the handshake: whether it may go on */
 const char *clients_explain(const uint8_t bytes[CLIENT_LENGTH_BYTES]);
 
-/* principal.c: whose a connection is, and what it may be shown. */
+/* principal.c: who owns a connection, and what it may see. */
 void clients_principal_find(struct clients_connection *connection, const Gavel__ClientHello *hello);
-/* Writes into the frame whose it is, whatever the client has written there. */
+/* Writes the owner into the frame, over whatever the client has written there. */
 void clients_principal_stamp(struct clients_connection *connection, Gavel__ClientFrame *frame);
 bool clients_principal_knows(const struct clients_connection *connection, uint64_t session);
-/* Whether this node knows that the session is another's. */
+/* Whether this node knows that the session belongs to another owner. */
 bool clients_principal_is_foreign(struct clients_connection *connection, uint64_t session);
 
 /* answer.c: takes the frame. */
@@ -324,8 +323,8 @@ void clients_take(struct clients_connection *connection, Gavel__ClientFrame *fra
 void clients_take_replies(struct clients *clients);
 
 /* topic.c */
-/* NULL: nobody is interested. The hash is that of the name (base/hash.h); of a session the name is "" and the
- * hash its id. */
+/* NULL: nobody is interested. The hash is that of the name (base/hash.h); for a session, the name is "" and
+ * the hash is its id. */
 struct clients_topic *clients_topic_find(struct clients *clients, enum clients_topic_kind kind, uint64_t hash,
                                          const char *name, size_t length);
 /* OK also if it is there already. ERR_NO_MEMORY, ERR_TOO_LARGE. */
@@ -334,7 +333,7 @@ GAVEL_CHECKED enum gavel_status clients_interest_add(struct clients_watch *watch
                                                      const char *name);
 struct clients_interest *clients_interest_find(struct clients_topic *topic, struct clients_watch *watch);
 void clients_interest_drop(struct clients_interest *interest); /* and its topic, if it was the last */
-/* The first of a topic that is of this client (0: of anybody), and the next; NULL at the end. */
+/* The first interest of this client (0: of any) in a topic, and the next; NULL at the end. */
 struct clients_interest *clients_interest_first(struct clients_topic *topic, uint64_t client);
 struct clients_interest *clients_interest_next(struct clients_interest *interest, uint64_t client);
 
@@ -343,21 +342,21 @@ void clients_watch(struct clients_connection *connection, const Gavel__Watch *as
 void clients_unwatch(struct clients_connection *connection, uint64_t number);
 void clients_watch_end(struct clients_watch *watch, enum gavel_status status, const char *message,
                        uint64_t revision);
-void clients_watches_done(struct clients_connection *connection); /* tells nobody */
+void clients_watches_done(struct clients_connection *connection); /* without telling the client */
 bool clients_is_after(struct table_cursor a, struct table_cursor b);
 
 #define CLIENTS_FORGOTTEN "changes that it was not told are forgotten already; look at the whole"
 
-/* survey.c: an interest in each group in which the session was a candidate at watch->from, or is now
- * if that has not come yet; sets known_at. ERR_NO_MEMORY, ERR_TOO_LARGE, ERR_FORGOTTEN. */
+/* survey.c: adds an interest in each group in which the session was a candidate at watch->from, or is now if
+ * watch->from is in the future; sets known_at. ERR_NO_MEMORY, ERR_TOO_LARGE, ERR_FORGOTTEN. */
 GAVEL_CHECKED enum gavel_status clients_survey(struct clients_watch *watch, uint64_t session);
 
 /* slice.c */
-/* Changes after the cursor, maybe none. ERR_FORGOTTEN; then only `told` is set, to the table's revision. */
+/* Reads changes after the cursor, maybe none. ERR_FORGOTTEN: only `told` is set, to the table's revision. */
 GAVEL_CHECKED enum gavel_status clients_slice_read(struct clients *clients, struct table_cursor after);
 /* The change as a message, borrowed until the next slice; NULL: no memory. */
 Gavel__Change *clients_slice_change(struct clients_slice *slice, size_t which);
-/* All changes up to this revision are told to whoever was told those up to `which`. */
+/* The revision up to which all changes have been told once those up to `which` have. */
 uint64_t clients_slice_told(const struct clients_slice *slice, size_t which);
 void clients_slice_clear(struct clients_slice *slice);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where clients come in: TCP, and a socket in the file system for those on
- * this machine, whose permissions say who may come (0660). A name that a dead
- * node has left behind is taken away, but only if it is a socket on which
- * nobody answers; ours is taken away at the end, but only if it is still ours.
+ * Where clients connect: TCP, and a socket in the file system for those on this
+ * machine, whose permissions say who may connect (0660). A name that a dead node has
+ * left behind is removed, but only if it is a socket on which nobody answers. Ours
+ * is removed at the end, but only if it is still ours.
  */
 #include "daemon/clients/internal.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whose a connection is. A session is for the one who opened it: the node that a
- * client is connected to writes a number into what it asks, the table keeps that
- * of the opening, and the leader compares (frontend_may_use()).
+ * Who owns a connection. Only the client that opened a session may use it: its node
+ * writes the number of the owner into every request, the table keeps that of the
+ * opening, and the leader compares (frontend_may_use()).
  *
- *     the client told a secret in its hello      its digest; the same over any connection to any node
+ *     the client sent a secret in its hello      its digest; the same over any connection to any node
  *     else, over TLS                             kind and name of the certificate
  *     else, on the socket of this machine        the user
- *     else                                       0: nobody; its sessions are for who knows their ids
+ *     else                                       0: nobody; its sessions are open to anybody with their ids
  *
- * And who may know of a session's id: only a connection that has said it first.
+ * A session's id is shown only to a connection that has named it first.
  */
 #include "daemon/clients/internal.h"
 

@@ -5,12 +5,11 @@
  *
  *     history ──► slice ──► topics of each change ──► interests ──► watches pick ──► one frame each
  *
- * There is one pump for all connections that are live: it reads each slice
- * once, and whom a change does not concern costs nothing. A connection to
- * which more waits to be sent than it should (it reads slowly), or one of
- * whose watches begins in the past, has a pump of its own until it is level
- * with the others again. If the history has moved on further than that, its
- * watches end, and it is told so.
+ * There is one pump for all live connections: it reads each slice once, and a change
+ * costs nothing for connections that it does not concern. A connection that reads
+ * too slowly, or that has a watch which begins in the past, has a pump of its own
+ * until it has caught up with the others. If the history no longer reaches back
+ * that far, its watches end, and it is told so.
  */
 #include "daemon/clients/internal.h"
 

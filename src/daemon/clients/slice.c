@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A slice of the history: changes copied while the table is locked, few
- * enough that the consensus thread never waits for long; whom they concern
- * and how they are written is worked out when the lock is gone.
+ * A slice of the history: changes copied while the table is locked, few enough that
+ * the consensus thread never waits for long. Whom they concern, and how they are
+ * written, is worked out after the lock is released.
  */
 #include "daemon/clients/internal.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * In which groups a session was a candidate at some revision, from what the
- * table knows of it now and what the history says of it since: a group that it
- * left first was one of them, a group that it joined first was not, and of the
- * others those in which it is now.
+ * In which groups a session was a candidate at some revision, from what the table
+ * knows of it now and what the history says since. If the first change of a group
+ * is that the session left, it was a candidate there; if it is that the session
+ * joined, it was not. In all other groups, what holds now held then.
  */
 #include "daemon/clients/internal.h"
 

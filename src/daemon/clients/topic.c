@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who wants to know of what: topics in a tree, interests in each. A change
- * finds those who watch its group in one step, however many watch others, and
- * a connection finds its own among them.
+ * Who watches what: topics in a tree, and interests in each. A change finds the
+ * watches of its group in one step, however many watch others, and a connection
+ * finds its own among them.
  *
- * The tree is in order of hash and then of name: quick to go down, and names
- * that were chosen to have one hash make it no slower than others.
+ * The tree is ordered by hash and then by name: the search is quick, and names that
+ * were chosen to have the same hash do not slow it down.
  */
 #include "daemon/clients/internal.h"
 

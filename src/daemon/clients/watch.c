@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Watches: how they begin and end. One of a group or a prefix is one interest
- * (topic.c). One of a session is an interest in the session and one in
- * each group in which it is a candidate; those come and go with the changes
- * that the watch is told (pump.c).
+ * Watches: how they begin and end. A watch of a group or a prefix is one interest
+ * (topic.c). A watch of a session is an interest in the session and one in each
+ * group in which it is a candidate; those come and go with the changes that the
+ * watch is told (pump.c).
  */
 #include "daemon/clients/internal.h"
 

@@ -2,17 +2,17 @@
 
 /*
  * The leader's commands: those of `leader_commands:` in the configuration. They
- * run on the node that leads, and only there. They are run by a guard of src/guard, a process
- * below the node that has them dead before the mandate's deadline, whatever
- * happens to the node; this is what the node's consensus thread has to do
- * with it. Nothing here waits, but for start and finish.
+ * run on the node that leads, and only there. A guard (src/guard), a process
+ * below the node, runs them and makes sure that they are dead before the
+ * mandate's deadline, whatever happens to the node. This is the side of the
+ * node's consensus thread. Nothing here waits, except start and finish.
  *
  *     leader_commands_start()            before there are threads
- *     node_page_set_mandate()             until when, again and again while it leads
+ *     node_page_set_mandate()            until when, again and again while it leads
  *     leader_commands_run(epoch)         at CLAIM
  *     leader_commands_stop(epoch, …)     at STOP_WORK
- *     fd is readable                 leader_commands_look(), whenever
- *       … has_stopped(epoch)         then WORK_STOPPED
+ *     leader_commands_look()             whenever fd is readable
+ *       … has_stopped(epoch)             then WORK_STOPPED
  *     leader_commands_finish()           when the node ends
  */
 #ifndef DAEMON_COMMANDS_LEADER_COMMANDS_H
@@ -22,50 +22,50 @@
 #include "daemon/shared/node_page.h"
 #include "guard/guard.h"
 
-/* What the guard is told, with what it takes. Has pointers into itself and must not be moved. */
+/* The instructions for the guard, with their memory. Points into itself and must not be moved. */
 struct leader_commands_plan {
     struct arena arena;
     struct guard_spec spec;
 };
 
-/* Programs, users and folders are looked up. ERR_INVALID, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY, with file
- * and line. */
+/* Looks up programs, users and directories. ERR_INVALID, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY, with file and
+ * line. */
 GAVEL_CHECKED enum gavel_status leader_commands_plan_make(const struct daemon_config *config,
                                                           struct leader_commands_plan *ret_plan,
                                                           struct gavel_error *error);
 /* Safe on a zeroed struct. */
 void leader_commands_plan_done(struct leader_commands_plan *plan);
 
-/* What has happened since the last look; any number of them. */
+/* What has happened since the last look; there may be several. */
 enum leader_commands_news {
     LEADER_COMMANDS_RUNS,      /* all children have started for this epoch */
     LEADER_COMMANDS_RESTARTED, /* a child ended, and was started again */
     LEADER_COMMANDS_STOPPED,   /* nothing of this epoch is left */
-    /* Nothing of this epoch is left, and by its own doing: step down. `text` says why. */
+    /* Nothing of this epoch is left, and nobody ordered that: step down. `text` says why. */
     LEADER_COMMANDS_GAVE_UP,
-    /* The guard has died, and everything below was killed: nothing will run any more. */
+    /* The guard has died, and everything below it was killed: nothing will run any more. */
     LEADER_COMMANDS_LOST,
 };
 
 struct leader_commands_event {
     enum leader_commands_news news;
     uint64_t epoch;
-    const char *child; /* "" if it is about none; lives as long as the struct */
+    const char *child; /* "" if it is about none; valid as long as the struct */
     char text[160];    /* how it ended: "exit code 3", "killed by signal 11 (Segmentation fault)", … */
-    int late_by_ms; /* STOPPED, GAVE_UP: so long after the deadline something was still there; 0: in time */
+    int late_by_ms;    /* STOPPED, GAVE_UP: how long something outlived the deadline; 0: in time */
 };
 
 struct leader_commands {
     struct leader_commands_plan plan;
     struct guard guard;
     struct guard_report report; /* the newest */
-    uint64_t ordered;           /* the highest epoch that was to be run */
+    uint64_t ordered;           /* the highest epoch ordered to run */
     gavel_ns ordered_at;
-    uint64_t stopped;   /* the highest epoch that was to be stopped */
-    uint64_t run_epoch; /* orders that the guard did not take yet; 0: none */
+    uint64_t stopped;   /* the highest epoch ordered to stop */
+    uint64_t run_epoch; /* orders that the guard has not taken yet; 0: none */
     uint64_t stop_epoch;
     bool stops_at_once;
-    uint64_t settled; /* what was told: the end of this epoch, */
+    uint64_t settled; /* already reported: the end of this epoch, … */
     uint64_t told_running;
     uint64_t told_restarts;
     bool has_told_loss;
@@ -83,7 +83,7 @@ GAVEL_CHECKED enum gavel_status leader_commands_start(struct leader_commands *co
                                                       const struct daemon_config *config,
                                                       struct node_page *page, struct gavel_error *error);
 
-/* Orders; an epoch that was stopped once never runs again, so the order of the two cannot go wrong. */
+/* Orders. An epoch that was stopped once never runs again, so their sequence cannot go wrong. */
 void leader_commands_run(struct leader_commands *commands, uint64_t epoch);
 void leader_commands_stop(struct leader_commands *commands, uint64_t epoch, bool at_once);
 

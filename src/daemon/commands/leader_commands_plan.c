@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From the section `leader_commands` to what the guard of its children is told. */
+/* From the section `leader_commands` to the instructions for the guard of its children. */
 #include "base/error.h"
 #include "config/run_spec.h"
 #include "daemon/commands/leader_commands.h"

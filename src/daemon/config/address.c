@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Addresses as people write them. Whether a name can be resolved is asked later, when all is read. */
+/* Addresses as people write them. Whether a name resolves is checked later, when everything is read. */
 #include "base/error.h"
 #include "daemon/config/draft.h"
 #include "net/transport.h"

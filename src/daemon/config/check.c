@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whether the parts of a configuration fit together: what follows from others
- * is filled in first, then everything is looked at as a whole. Files are in
- * files.c, times in timing.c.
+ * Whether the parts of a configuration fit together. Values that follow from others
+ * are filled in first, then everything is checked as a whole. files.c checks files,
+ * timing.c times.
  */
 #include "base/error.h"
 #include "daemon/config/draft.h"

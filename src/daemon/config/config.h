@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What gaveld is told: the YAML file, the environment (GAVELD_*), flags; put
- * together and checked as a whole before anything starts. gaveld.yaml(5) is
- * the list of keys.
+ * The configuration of gaveld: the YAML file, the environment (GAVELD_*) and flags,
+ * combined and checked as a whole before anything starts. gaveld.yaml(5) lists the
+ * keys.
  */
 #ifndef DAEMON_CONFIG_CONFIG_H
 #define DAEMON_CONFIG_CONFIG_H
@@ -19,15 +19,15 @@ struct daemon_peer {
     raft_id id; /* from the name */
     char name[PEER_NAME_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1]; /* for peers */
-    char api[PEER_ADDRESS_MAX + 1];     /* "" if not told */
+    char api[PEER_ADDRESS_MAX + 1];     /* "" if not given */
     uint8_t priority;
     bool is_witness;
 };
 
 enum daemon_start {
-    START_AGAIN,     /* the folder must hold a node already */
-    START_BOOTSTRAP, /* an empty folder begins with the peers of the file as members */
-    START_JOIN,      /* an empty folder begins without members and waits to be told them */
+    START_AGAIN,     /* the data directory must hold a node already */
+    START_BOOTSTRAP, /* an empty directory begins with the peers of the file as members */
+    START_JOIN,      /* an empty directory begins without members and waits to learn them */
     START_FORCE,     /* --force-new-cluster */
 };
 
@@ -48,17 +48,17 @@ struct daemon_config {
     char socket[PATH_MAX]; /* for clients on this machine; "" none */
     char data[PATH_MAX];
     uint64_t data_bytes_max;
-    bool has_tls; /* among nodes, and with api_tls for the API */
+    bool has_tls; /* between nodes, and with has_api_tls also for the API */
     bool has_api_tls;
     char tls_ca[PATH_MAX];
     char tls_cert[PATH_MAX];
     char tls_key[PATH_MAX];
     char tls_revoked[PATH_MAX]; /* "": no list */
     char secret[PATH_MAX];      /* of the seal; "" only on loopback */
-    char token[PATH_MAX];       /* a file with the token that the API asks for; "" none */
+    char token[PATH_MAX];       /* a file with the token that the API requires; "" none */
     struct raft_settings raft;  /* without verify and sign */
     bool auto_failover;
-    uint32_t snapshot_entries; /* compact the log after so many: 10,000 */
+    uint32_t snapshot_entries; /* compact the log after this many: 10,000 */
     enum daemon_start start;
     bool is_confirmed; /* --yes */
     bool accepts_copy; /* --accept-copy: of the data directory */

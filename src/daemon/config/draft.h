@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A configuration that is being put together, and where each part of it comes
- * from, so that whatever is wrong can be told with its line. Only for the
- * files of this directory.
+ * A configuration under construction, with the origin of each part, so that an error
+ * can name the line. Only for the files of this directory.
  */
 #ifndef DAEMON_CONFIG_DRAFT_H
 #define DAEMON_CONFIG_DRAFT_H
@@ -15,7 +14,7 @@
 #define CONFIG_API_PORT "7500"
 #define CONFIG_CLIENTS_PORT "7600"
 
-/* What is left for the work to notice and to say that it has stopped, besides the children's grace. */
+/* Time for the work to notice that it must stop and to report that it has, besides the children's grace. */
 #define CONFIG_STOP_MARGIN_MS 10
 
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
@@ -42,7 +41,7 @@ struct config_draft {
 const char *config_origin(const struct config_draft *draft, enum config_id id,
                           char buffer[CONFIG_ORIGIN_MAX]);
 
-/* ERR_INVALID, with where that setting stands; or of a line of the file. */
+/* ERR_INVALID, with the origin of that setting, or with a line of the file. */
 GAVEL_CHECKED enum gavel_status config_wrong(struct config_draft *draft, enum config_id id,
                                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 GAVEL_CHECKED enum gavel_status config_wrong_line(struct config_draft *draft, int line, const char *format,
@@ -54,7 +53,7 @@ static inline bool config_is_set(const struct config_draft *draft, enum config_i
     return draft->origins[id].source != CONFIG_DEFAULT;
 }
 
-/* One value. ERR_INVALID; *error does not say where it stands. */
+/* Reads one value. ERR_INVALID; *error does not name the origin. */
 GAVEL_CHECKED enum gavel_status config_value_read(struct config_draft *draft,
                                                   const struct config_setting *setting, const char *text,
                                                   struct gavel_error *error);
@@ -65,12 +64,12 @@ GAVEL_CHECKED enum gavel_status config_priority_read(const char *text, uint8_t *
 GAVEL_CHECKED enum gavel_status config_address_read(const char *text, const char *port,
                                                     char ret_address[PEER_ADDRESS_MAX + 1],
                                                     struct gavel_error *error);
-/* 0.0.0.0 and [::], which nobody can be reached at. */
+/* 0.0.0.0 and [::], at which no node can be reached. */
 bool config_address_is_any(const char *address);
-/* The same text, or resolved to the same. */
+/* The same text, or the same address when resolved. */
 bool config_address_is_same(const char *a, const char *b);
 
-/* The parts of reading and checking; each returns the first thing that is wrong. */
+/* The parts of reading and checking; each returns the first error. */
 GAVEL_CHECKED enum gavel_status config_file_read(struct config_draft *draft, const char *file);
 GAVEL_CHECKED enum gavel_status config_fill_in(struct config_draft *draft); /* what follows from the rest */
 GAVEL_CHECKED enum gavel_status config_check(struct config_draft *draft);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The YAML file. Its mappings are read by the table of settings; what has
- * parts of its own (peers, children) has a reader here. Every key is known,
- * stands there once, and whatever is wrong is told with its line.
+ * The YAML file. Its mappings are read by the table of settings; settings with parts
+ * (peers, children) have a reader here. Every key must be known and occur once, and
+ * every error names its line.
  */
 #include "base/error.h"
 #include "config/suggest.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The files that a configuration names: whether they are there, and fit each other and us. */
+/* The files that a configuration names: whether they exist, and fit each other and this node. */
 #include "base/error.h"
 #include "config/run_spec.h"
 #include "daemon/api/token.h"

@@ -14,7 +14,7 @@ struct flags {
     struct config_input input; /* borrows from argv and environment */
 };
 
-/* ERR_INVALID, with what was not understood and perhaps meant. */
+/* ERR_INVALID, with what was not understood and perhaps a suggestion. */
 GAVEL_CHECKED enum gavel_status flags_read(int argc, char **argv, char *const *environment,
                                            struct flags *ret_flags, struct gavel_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What --check-config says of a configuration that is good: the numbers that matter. */
+/* What --check-config prints for a good configuration: the numbers that matter. */
 #include "daemon/config/read.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Putting a configuration together from its sources. */
+/* Combines a configuration from its sources. */
 #include "daemon/config/read.h"
 
 #include "base/error.h"

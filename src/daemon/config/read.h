@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Putting a configuration together. Whoever comes first wins:
+ * Combines a configuration from its sources. The first that has a value wins:
  *
  *     flags  >  GAVELD_* environment  >  YAML file  >  defaults
  *
- * Whatever is wrong with any of it is told with where it stands, and nothing has
- * been started then.
+ * Every error is reported with its origin, before anything is started.
  */
 #ifndef DAEMON_CONFIG_READ_H
 #define DAEMON_CONFIG_READ_H
@@ -36,7 +35,7 @@ struct config_input {
     bool accepts_copy; /* --accept-copy */
 };
 
-/* What need not stop anybody, but should be known. */
+/* Problems that need not stop the node but should be known. */
 #define CONFIG_WARNINGS_MAX 16
 struct config_warnings {
     size_t count;
@@ -44,17 +43,17 @@ struct config_warnings {
 };
 
 /*
- * ERR_INVALID, ERR_BUDGET, ERR_IO, ERR_NOT_FOUND, with what is wrong, where it stands and what to do.
- * *ret_config is untouched then; otherwise it is to be given to config_done().
+ * ERR_INVALID, ERR_BUDGET, ERR_IO, ERR_NOT_FOUND, with the mistake, its origin and what to do. *ret_config is
+ * then untouched; otherwise pass it to config_done().
  */
 GAVEL_CHECKED enum gavel_status config_read(const struct config_input *input,
                                             struct daemon_config *ret_config,
                                             struct config_warnings *ret_warnings, struct gavel_error *error);
 
-/* Gives everything back. Safe on a zeroed struct. */
+/* Frees everything. Safe on a zeroed struct. */
 void config_done(struct daemon_config *config);
 
-/* For --check-config: what it is and what follows from it, as people read it. */
+/* For --check-config: prints the configuration and what follows from it, for people. */
 void config_print(const struct daemon_config *config, FILE *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The one table of what can be set by a single value. The file, the
- * environment, the flags and --help are all made from it, so that none of
- * them can forget one. What has parts (peers, children) is in the file only.
+ * The one table of settings with a single value. The file, the environment, the
+ * flags and --help all use it, so that none of them can lack a setting. Settings
+ * with parts (peers, children) are in the file only.
  */
 #ifndef DAEMON_CONFIG_SETTINGS_H
 #define DAEMON_CONFIG_SETTINGS_H
@@ -14,8 +14,8 @@
 enum config_kind {
     CONFIG_NAME,            /* char[PEER_NAME_MAX + 1] */
     CONFIG_ADDRESS,         /* char[PEER_ADDRESS_MAX + 1], of peers */
-    CONFIG_API_ADDRESS,     /* the same, of the API: the port that is meant if none is given differs */
-    CONFIG_CLIENTS_ADDRESS, /* likewise, of clients */
+    CONFIG_API_ADDRESS,     /* the same, of the API, with another default port */
+    CONFIG_CLIENTS_ADDRESS, /* the same, of clients, likewise */
     CONFIG_PATH,            /* char[PATH_MAX] */
     CONFIG_BOOL,            /* bool */
     CONFIG_TIME,            /* gavel_ns, written in milliseconds or as a duration */
@@ -66,7 +66,7 @@ enum config_id {
 struct config_setting {
     const char *section; /* of the file: "", "tls", "timing", "leader_commands" */
     const char *key;     /* in that section */
-    const char *name;    /* with dashes the flag, in capitals behind GAVELD_ the variable */
+    const char *name;    /* with dashes it is the flag, in capitals after GAVELD_ the variable */
     enum config_kind kind;
     size_t offset;        /* in struct config_draft */
     const char *argument; /* what --help calls the value; NULL: --name says true, --no-name false */
@@ -75,13 +75,13 @@ struct config_setting {
 
 extern const struct config_setting config_settings[CONFIG_SETTINGS_COUNT];
 
-/* By section and key of the file, or by a key it once had; NULL if there is none. */
+/* By section and key of the file, or by a former key; NULL if there is none. */
 const struct config_setting *config_setting_by_key(const char *section, const char *key);
 
-/* By name, or one it once had, whatever the case and the kind of dash: "LOG_LEVEL", "log-level". */
+/* By name or former name, ignoring case and the kind of dash: "LOG_LEVEL", "log-level". */
 const struct config_setting *config_setting_by_name(const char *name);
 
-/* The flag of a setting, with its dashes, as it is to be shown. Returns buffer. */
+/* The flag of a setting, with its dashes, for display. Returns buffer. */
 #define CONFIG_FLAG_MAX 40
 const char *config_setting_flag(const struct config_setting *setting, char buffer[CONFIG_FLAG_MAX]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whether the times add up. The sums are those of the Raft core, which has
- * its own names for them; people are told the names that they wrote, and
- * which values would do.
+ * Whether the times add up. The sums are those of the Raft core, which has its own
+ * names for them. Messages use the names that people wrote, and say which values
+ * would do.
  */
 #include "base/error.h"
 #include "config/run_grace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sending an obituary: everything that it needs is opened beforehand, and it goes out several times. */
+/* Sends an obituary, several times. Everything that it needs is opened in advance. */
 #ifndef DAEMON_GUARD_OBITUARY_H
 #define DAEMON_GUARD_OBITUARY_H
 
@@ -17,20 +17,19 @@ struct obituary_sender {
     uint8_t bytes[OBITUARY_BYTES];
     size_t size;
     gavel_ns began_at;
-    int sent; /* so many times; OBITUARY_TIMES: done */
+    int sent; /* how many times; OBITUARY_TIMES: done */
 };
 
-/* Opens the sockets and signs once, so that nothing is loaded when it counts. */
+/* Opens the sockets and signs once, so that nothing has to be loaded when time matters. */
 void obituary_sender_open(struct obituary_sender *sender, const uint8_t key[SEAL_KEY_BYTES]);
 void obituary_sender_close(struct obituary_sender *sender);
 
 /* The node of this page is dead, and nothing of it is left: writes its obituary and sends it for the first
- * time. False if there is nobody to tell of, as it never came to an incarnation. */
+ * time. False if there is none to send, because the node never got an incarnation. */
 bool obituary_sender_send(struct obituary_sender *sender, const struct node_page *page,
                           const uint8_t key[SEAL_KEY_BYTES], gavel_ns now);
 
-/* Sends it again if it is time; call it at obituary_sender_due_at(), which is NEVER if it was sent often
- * enough. */
+/* Sends it again if due. Call it at obituary_sender_due_at(), which is NEVER after the last time. */
 void obituary_sender_repeat(struct obituary_sender *sender, gavel_ns now);
 gavel_ns obituary_sender_due_at(const struct obituary_sender *sender);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The pulse of the node, as its guard feels it: the consensus thread writes
- * the instant of each tick into the page. A node that has died is noticed by
- * wait(2); this is for one that hangs.
+ * The pulse of the node, by which its guard notices that it hangs. The consensus
+ * thread writes the instant of each tick into the page. (A node that has died is
+ * noticed by wait(2).)
  *
- * For a service manager it is alive if it has ticked within the last second.
- * To be killed it has to be found without a new tick at many looks in a row,
- * with time between them: then a machine that was suspended, or a guard that
- * was stopped itself, finds no difference after one look and goes on. A node
- * that somebody has stopped, by a signal or a debugger, does not hang.
+ * For a service manager, the node is alive if it has ticked within the last second.
+ * The guard kills it only if many looks in a row, some time apart, find no new
+ * tick. So after the machine was suspended, or the guard itself was stopped, only
+ * one look finds none. A node that was stopped by a signal or a debugger does not
+ * hang.
  *
- * Pure, but for pulse_look(), which asks /proc.
+ * Pure, except for pulse_look(), which asks /proc.
  */
 #ifndef DAEMON_GUARD_PULSE_H
 #define DAEMON_GUARD_PULSE_H
@@ -25,17 +25,17 @@
 struct pulse {
     gavel_ns every;   /* between two looks */
     gavel_ns look_at; /* the next one */
-    gavel_ns felt;    /* the tick that was the newest at the last look */
-    int silent;       /* looks in a row that found no newer one */
+    gavel_ns felt;    /* the newest tick at the last look */
+    int silent;       /* looks in a row without a newer one */
 };
 
-/* A node starts; without a tick for so long, it hangs. */
+/* A node starts; without a tick for `limit`, it hangs. */
 void pulse_begin(struct pulse *pulse, gavel_ns limit, gavel_ns now);
 
-/* Whether the node has ticked within the last second, or has not begun to. */
+/* Whether the node has ticked within the last second, or has not ticked yet. */
 bool pulse_is_fresh(const struct node_page *page, gavel_ns now);
 
-/* Looks if it is time to; true if the node hangs, and again if it still does after as long. */
+/* Looks if it is due. True if the node hangs, and again after the same time if it still does. */
 bool pulse_look(struct pulse *pulse, const struct node_page *page, struct tree *tree, pid_t pid,
                 gavel_ns now);
 

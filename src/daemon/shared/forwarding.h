@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How the threads that have clients (clients.h, api.h) send what those ask to
- * the consensus thread, and how the answer comes back: as messages. The
- * consensus thread's forwarder carries each to whoever leads the cluster.
+ * How the threads with clients (clients.h, api.h) send client requests to the
+ * consensus thread, and get the answers back: as messages. The consensus thread's
+ * forwarder carries each request to the leader of the cluster.
  *
- * A thread gives each of its clients a number that it never uses again. An
- * answer for a client that is gone meanwhile is dropped by whoever gets it.
+ * A thread gives each of its clients a number that it never reuses. It drops an
+ * answer for a client that is gone.
  */
 #ifndef DAEMON_SHARED_FORWARDING_H
 #define DAEMON_SHARED_FORWARDING_H
@@ -18,16 +18,16 @@ struct forwarding {
     struct mail_link link; /* first */
     uint64_t client;
     struct mailbox *reply_to;
-    /* Request, KeepAlive or Ask; the answer: Reply, Kept or Answer with the tag of the question. Owned.
-     * NULL on the way there: the client is gone; on the way back: there was no memory for the answer, and
-     * what came of it is not known. */
+    /* Request, KeepAlive or Ask; in the answer: Reply, Kept or Answer with the tag of the question. Owned.
+     * NULL on the way there: the client is gone. NULL on the way back: there was no memory for the answer,
+     * and the outcome is unknown. */
     Gavel__ClientFrame *frame;
 };
 
 /*
- * Messages that have come, kept for the answers: so each that is owed can be sent, also without memory. Those
- * whose clients have gone are left over; they go when nothing is owed any more, and beyond
- * FORWARDING_STOCK_MAX.
+ * Received messages, kept for reuse as answers, so that every answer that is owed can be sent even without
+ * memory. Those of clients that are gone are left over. They are freed when no answer is owed any more, and
+ * beyond FORWARDING_STOCK_MAX.
  */
 #define FORWARDING_STOCK_MAX 16384
 struct forwarding_stock {
@@ -37,11 +37,11 @@ struct forwarding_stock {
 void forwarding_stock_keep(struct forwarding_stock *stock,
                            struct forwarding *forwarding); /* takes it, and frees its frame */
 void forwarding_stock_clear(struct forwarding_stock *stock);
-/* Sends a copy of the frame, or without memory a message without one. */
+/* Sends a copy of the frame or, without memory, a message without one. */
 void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
                        const Gavel__ClientFrame *frame);
 
-/* Takes the frame, also on failure. NULL: no memory. */
+/* Takes ownership of the frame, also on failure. NULL: no memory. */
 struct forwarding *forwarding_new(uint64_t client, struct mailbox *reply_to, Gavel__ClientFrame *frame);
 void forwarding_free(struct forwarding *forwarding); /* with its frame; safe on NULL */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What has happened on this node: the newest events and elections, each with
- * a number that only grows. The consensus thread writes, the API reads.
+ * The newest events and elections of this node, each with a number that only
+ * grows. The consensus thread writes, the API reads.
  *
  * The number of an event is (incarnation << 32) + a count, so that ids grow
- * across restarts and a reader that comes back with an old one gets everything
- * that is still known.
+ * across restarts, and a reader that returns with an old id gets everything that
+ * is still kept.
  */
 #ifndef DAEMON_SHARED_JOURNAL_H
 #define DAEMON_SHARED_JOURNAL_H
@@ -33,9 +33,9 @@
     X(PEER_UP, "peer_up")                                                                                    \
     X(PEER_DOWN, "peer_down")                                                                                \
     X(PEER_REFUSED, "peer_refused")           /* text: why */                                                \
-    X(DIRECTORY_REFUSED, "directory_refused") /* an alert; of a member: it has forgotten something */        \
-    X(DIRECTORY_AWAITED, "directory_awaited") /* of a member: it keeps a cluster of 0.6.0 unbound */         \
-    X(FOUNDING_REFUSED, "founding_refused")   /* an alert; of a node: it is of another founding */           \
+    X(DIRECTORY_REFUSED, "directory_refused") /* an alert; of a member that has lost state */                \
+    X(DIRECTORY_AWAITED, "directory_awaited") /* of a member: it keeps a 0.6.0 cluster unbound */            \
+    X(FOUNDING_REFUSED, "founding_refused")   /* an alert; of a node of another founding */                  \
     X(DIRECTORY_LOST, "directory_lost")       /* an alert; our own was deleted or replaced under us */       \
     X(BREAKER_OPEN, "breaker_open")                                                                          \
     X(BREAKER_CLOSED, "breaker_closed")                                                                      \
@@ -48,7 +48,7 @@
     X(DISK_ANSWERS, "disk_answers")   /* it does again */                                                    \
     X(COMMITS_HANG, "commits_hang")   /* an alert; a leader has committed nothing for a second */            \
     X(COMMITS_GO_ON, "commits_go_on") /* it does again, or leads no more */                                  \
-    X(NOBODY_NEAR, "nobody_near")     /* an alert; led again and again without a lease; text: how far */     \
+    X(NOBODY_NEAR, "nobody_near")     /* an alert; led repeatedly without a lease; text: how far */          \
     X(CERTIFICATE_EXPIRES, "certificate_expires") /* an alert; text: whose and when */                       \
     X(OPERATOR, "operator")                       /* a manual intervention; text: what */
 #define JOURNAL_ENUM(name, text) JOURNAL_##name,
@@ -96,13 +96,13 @@ uint64_t journal_put(struct journal *journal, const struct journal_entry *entry)
 void journal_put_election(struct journal *journal, const struct journal_election *election);
 
 /* The oldest entry whose id is greater than `after`; false if there is none. *ret_missed (may be NULL): some
- * between `after` and it are not kept any more. */
+ * between `after` and it are no longer kept. */
 bool journal_next(struct journal *journal, uint64_t after, struct journal_entry *ret_entry, bool *ret_missed);
 
 /* The newest id; 0 if nothing has happened. */
 uint64_t journal_newest(struct journal *journal);
 
-/* The elections, the newest first; returns how many were written, at most `most`. */
+/* The elections, newest first. Returns how many were written, at most `most`. */
 size_t journal_elections(struct journal *journal, struct journal_election *ret_elections, size_t most);
 
 const char *journal_event_name(enum journal_event event);

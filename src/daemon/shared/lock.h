@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A mutex that the consensus thread may take: whoever holds it inherits the
- * priority of whoever waits, so that a thread which is not running never keeps
- * the consensus thread. Hold it for a few copies, never for a call that waits.
+ * A mutex that the consensus thread may take. Its holder inherits the priority of
+ * the thread that waits, so that a holder which is not running cannot block the
+ * consensus thread for long. Hold it for a few copies, never during a call that
+ * waits.
  */
 #ifndef DAEMON_SHARED_LOCK_H
 #define DAEMON_SHARED_LOCK_H

@@ -19,9 +19,9 @@ struct event *loop_watch(struct event_base *base, int fd, event_callback_fn call
 /* Frees an event, if there is one. */
 void loop_drop(struct event **event);
 
-/* What other threads want of this one: a set of bits. */
+/* Orders from other threads to this one: a set of bits. */
 struct loop_orders {
-    int fd; /* a wake-up, the owner's to open and close */
+    int fd; /* a wake-up; the owner opens and closes it */
     _Atomic unsigned set;
 };
 

@@ -3,7 +3,7 @@
 /*
  * How threads of a node talk: a queue of messages with an eventfd that is
  * readable while there are any. Messages are structs with a mail_link inside;
- * they change hands with the call. No message is ever lost or reordered.
+ * ownership passes with the call. No message is ever lost or reordered.
  */
 #ifndef DAEMON_SHARED_MAILBOX_H
 #define DAEMON_SHARED_MAILBOX_H
@@ -27,12 +27,12 @@ struct mailbox {
 };
 
 GAVEL_CHECKED enum gavel_status mailbox_init(struct mailbox *box);
-void mailbox_done(struct mailbox *box); /* messages left in it are the caller's to take first */
+void mailbox_done(struct mailbox *box); /* the caller takes out any messages first */
 
 /* Any thread. */
 void mailbox_put(struct mailbox *box, struct mail_link *message);
 
-/* The oldest, or NULL. One thread. */
+/* The oldest, or NULL. One thread only. */
 struct mail_link *mailbox_take(struct mailbox *box);
 
 /* All of them, oldest first, as a list; NULL if there are none. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the API asks of the consensus thread, and its answer. A request is a
- * message: it goes to the consensus thread's mailbox and comes back, answered,
- * to `reply_to`; whoever sent it frees it. Each is answered exactly once, in
- * bounded time: at the latest when timeout_ms is over.
+ * A request of the API to the consensus thread, and its answer. The request goes to
+ * the consensus thread's mailbox and comes back, answered, to `reply_to`; the
+ * sender frees it. Each is answered exactly once, in bounded time: at the latest
+ * when timeout_ms is over.
  */
 #ifndef DAEMON_SHARED_REQUEST_H
 #define DAEMON_SHARED_REQUEST_H
@@ -17,7 +17,7 @@ enum request_kind {
     REQUEST_TRANSFER,       /* to `target` ("" the best); answered when another leads, or it has failed */
     REQUEST_STEP_DOWN,      /* answered when the work has stopped */
     REQUEST_MEMBER_ADD,     /* `target`, address, api, priority, is_witness, is_learner */
-    REQUEST_MEMBER_REMOVE,  /* the rest: answered when the new members are committed */
+    REQUEST_MEMBER_REMOVE,  /* like all MEMBER requests, answered when the new members are committed */
     REQUEST_MEMBER_PROMOTE, /* a learner becomes a voter */
     REQUEST_MEMBER_DEMOTE,  /* a voter becomes a learner */
 };
@@ -32,7 +32,7 @@ struct request {
     char api[PEER_ADDRESS_MAX + 1];
     uint8_t priority;
     bool is_witness;
-    bool is_learner; /* ADD: stays one; otherwise it is made a voter when it has caught up */
+    bool is_learner; /* ADD: stays a learner; otherwise it becomes a voter when it has caught up */
 
     struct mailbox *reply_to;
     void *user; /* of the sender */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The table of this node, shared between its threads: the consensus thread
- * changes it, the others read it under the lock and ring is how they hear
- * that there is something new. The lock has priority inheritance and is held
- * for microseconds: whoever lists much lists in pages.
+ * The table of this node, shared between its threads. The consensus thread changes
+ * it; the others read it under the lock, and a ring tells them of a change. The
+ * lock has priority inheritance and is held for microseconds only: long listings
+ * are read in pages.
  */
 #ifndef DAEMON_SHARED_TABLE_BOX_H
 #define DAEMON_SHARED_TABLE_BOX_H
@@ -25,8 +25,8 @@ GAVEL_CHECKED enum gavel_status table_box_init(struct table_box *box);
 void table_box_done(struct table_box *box);
 void table_box_lock(struct table_box *box);
 void table_box_unlock(struct table_box *box);
-/* Without the lock, by any thread: from now on the eventfd is written to after each change. False: there are
- * too many. */
+/* Any thread, without the lock. From now on the eventfd is written to after each change. False: there are too
+ * many. */
 bool table_box_add_bell(struct table_box *box, int eventfd);
 void table_box_remove_bell(struct table_box *box, int eventfd);
 void table_box_ring(struct table_box *box); /* consensus thread, without the lock */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the rest of the node may know of its consensus thread: a copy that the
- * consensus thread publishes after whatever changed it, and that the API
- * reads without ever making the consensus thread wait.
+ * The state of the consensus thread for the rest of the node: a copy that the
+ * consensus thread publishes after each change, and that the API reads without
+ * ever making the consensus thread wait.
  *
- * Instants are of CLOCK_BOOTTIME; whoever shows them compares them with the
- * clock at that moment, so that a copy that is old (the consensus thread was
- * stopped) does not claim a lease that has lapsed.
+ * Instants are of CLOCK_BOOTTIME. Readers compare them with the clock when they
+ * show them, so that an old copy (the consensus thread was stopped) does not claim
+ * a lease that has lapsed.
  */
 #ifndef DAEMON_SHARED_VIEW_H
 #define DAEMON_SHARED_VIEW_H
@@ -20,14 +20,14 @@
 
 struct view_member {
     raft_id id;
-    char name[PEER_NAME_MAX + 1]; /* the id in hexadecimal if it is not known */
+    char name[PEER_NAME_MAX + 1]; /* the id in hexadecimal if unknown */
     char address[PEER_ADDRESS_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
     uint8_t priority;
     bool is_voter;
-    bool was_voter; /* leaves with the change that is under way */
+    bool was_voter; /* leaves with the change under way */
     bool is_witness;
-    bool is_refused;    /* its data directory has forgotten something */
+    bool is_refused;    /* its data directory has lost state */
     uint64_t directory; /* that it is bound to; 0 none yet */
     bool is_self;
 
@@ -53,7 +53,7 @@ struct view_counters {
     uint64_t elections;     /* that ended, as this node saw them: own candidacies and others' wins */
     uint64_t elections_won; /* that ended with a leader */
     uint64_t candidacies;   /* our own */
-    uint64_t failovers;     /* another leader than before without a transfer */
+    uint64_t failovers;     /* changes of the leader without a transfer */
     uint64_t transfers;
     uint64_t transfers_failed;
     uint64_t split_brains;
@@ -66,7 +66,7 @@ struct view_counters {
     uint64_t sessions_expired;
     uint64_t mandates_lapsed;
     uint64_t frontend_stalls;
-    uint64_t forwardings; /* that this node's forwarder took, of its clients */
+    uint64_t forwardings; /* that this node's forwarder took from its clients */
     uint64_t forwardings_again;
     uint64_t forwardings_timed_out;
     uint64_t refused_messages;
@@ -96,7 +96,7 @@ struct view {
     raft_term term;
     raft_id vote;
     raft_id leader;    /* 0: none is known */
-    gavel_ns heard_at; /* of that leader; of a leader itself, when a majority last answered */
+    gavel_ns heard_at; /* when that leader was heard; on a leader, when a majority last answered */
     bool is_leader;    /* in Raft's sense */
     bool is_claimed;   /* and has a mandate to work … */
     gavel_ns deadline; /* … until then; compare with the clock. NEVER: the only voter */
@@ -114,11 +114,11 @@ struct view {
     bool is_changing;
     bool is_disk_full;
     bool is_disk_hung;          /* no write has finished for a second */
-    gavel_ns write_since;       /* the oldest write that has not finished began; 0 if there is none */
+    gavel_ns write_since;       /* when the oldest unfinished write began; 0 if there is none */
     bool is_commit_hung;        /* of a leader: it has committed nothing for a second */
-    gavel_ns uncommitted_since; /* of a leader: the oldest entry that is not committed; 0 if there is none */
+    gavel_ns uncommitted_since; /* of a leader: since when an entry is uncommitted; 0 if there is none */
     bool is_in_vain; /* it led several times in a row and never had a lease: too far from a majority */
-    gavel_ns round_trip_limit; /* longer ones make no lease */
+    gavel_ns round_trip_limit; /* a longer round trip allows no lease */
     bool waits_for_operator;   /* no leader, and auto_failover is off */
     bool is_stopping;
     gavel_ns heartbeat; /* settings that readers need */
@@ -140,21 +140,21 @@ void view_box_done(struct view_box *box);
 void view_publish(struct view_box *box, const struct view *view);
 void view_read(struct view_box *box, struct view *ret_view);
 
-/* What most want to know, without the members: `GET /leader` asks for nothing else. */
+/* The leader, without the members: all that `GET /leader` needs. */
 struct view_leader {
     raft_id id; /* 0: none */
     raft_term term;
     bool is_self;
-    gavel_ns until; /* it is taken for the leader before this instant only */
+    gavel_ns until; /* it counts as the leader before this instant only */
     char name[PEER_NAME_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1];
 };
 
 /*
- * Whom this node takes for the leader: itself while its lease holds by the clock, another if it was heard
- * within election_max. Read the clock afterwards, and ask view_leader_holds(): a process may sleep between
- * any two lines.
+ * The leader as this node sees it: itself while its lease holds by the clock, another if it was heard within
+ * election_max. Read the clock afterwards and call view_leader_holds(): a process may sleep between any two
+ * lines.
  */
 void view_leader_read(struct view_box *box, struct view_leader *ret_leader);
 static inline bool view_leader_holds(const struct view_leader *leader, gavel_ns now)
@@ -162,14 +162,14 @@ static inline bool view_leader_holds(const struct view_leader *leader, gavel_ns 
     return leader->id != 0 && now < leader->until;
 }
 
-/* The addresses of the API of the members, as far as they are known. Returns how many. */
+/* The known API addresses of the members. Returns how many. */
 size_t view_apis_read(struct view_box *box, char ret_apis[RAFT_MEMBERS_MAX][PEER_ADDRESS_MAX + 1]);
 
 /* Whether what this node says may be out of date: it leads without a lease, or follows nobody. */
 bool view_is_stale(const struct view *view, gavel_ns now);
 
-/* Whether the cluster commits nothing, for how long: as a leader knows, or as our leader has told. 0: it
- * does, or nothing is to be committed. */
+/* How long the cluster has committed nothing, as we know as leader or as our leader has told us. 0: it
+ * commits, or there is nothing to commit. */
 gavel_ns view_commits_hang_for(const struct view *view, gavel_ns now);
 
 /* Whether a member answers: ourselves, or heard within ten heartbeats. */
