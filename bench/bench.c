@@ -2,7 +2,7 @@
 
 /*
  * `gavel bench`: a table of sections. Each gets a rig of its own, with a new
- * folder and a new store, so that none measures the traces of another.
+ * directory and a new store, so that none measures the traces of another.
  */
 #include "bench/bench.h"
 
@@ -73,9 +73,9 @@ static const struct {
 };
 #define SECTION_COUNT (sizeof sections / sizeof sections[0])
 
-void bench_result(const struct post *post, uint64_t series, int64_t value)
+void bench_result(const struct member_context *context, uint64_t series, int64_t value)
 {
-    post_mark(post, MARK_RESULT, series, clock_now(), value);
+    member_mark(context, MARK_RESULT, series, clock_now(), value);
 }
 
 enum gavel_status bench_await(struct rig *rig, uint32_t member, gavel_ns until)
@@ -92,7 +92,7 @@ enum gavel_status bench_await(struct rig *rig, uint32_t member, gavel_ns until)
     return GAVEL_ERR_STOPPED;
 }
 
-enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel_ns limit,
+enum gavel_status bench_collect(struct rig *rig, member_run run, void *user, gavel_ns limit,
                                 struct samples *series, size_t series_count)
 {
     size_t count;
@@ -125,9 +125,9 @@ void bench_pause(const struct rig *rig, gavel_ns longest)
 
 void bench_sync(const struct rig *rig, struct samples *samples)
 {
-    char path[RIG_FOLDER_MAX + 16], block[4096] = {0};
+    char path[RIG_DIRECTORY_MAX + 16], block[4096] = {0};
 
-    (void)snprintf(path, sizeof path, "%s/block", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/block", rig->directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return; /* a floor without samples shows as such */

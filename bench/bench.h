@@ -21,8 +21,8 @@ struct bench {
     const struct cli *cli;
     bool is_quick;
     size_t trials;       /* of hand-over and fail-over */
-    const char *out;     /* folder for CSV and plots; NULL: none */
-    const char *servers; /* file of servers (stores/servers.h); NULL: none */
+    const char *out;     /* directory for CSV and plots; NULL: none */
+    const char *servers; /* file of servers (bench_servers.h); NULL: none */
     struct report report;
 };
 
@@ -67,11 +67,11 @@ GAVEL_CHECKED enum gavel_status bench_await(struct rig *rig, uint32_t member, ga
  * `series` by their epoch, which counts the series from 0. A result with a
  * higher number is a programming error. ERR_STOPPED if a signal asks to end.
  */
-GAVEL_CHECKED enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel_ns limit,
+GAVEL_CHECKED enum gavel_status bench_collect(struct rig *rig, member_run run, void *user, gavel_ns limit,
                                               struct samples *series, size_t series_count);
 
-/* For members: adds one sample to a series. */
-void bench_result(const struct post *post, uint64_t series, int64_t value);
+/* The member's word: one sample of a series. */
+void bench_result(const struct member_context *context, uint64_t series, int64_t value);
 
 /* Lets a random part of `longest` pass, so that trials do not fall in step with heartbeats. */
 void bench_pause(const struct rig *rig, gavel_ns longest);

@@ -64,7 +64,7 @@ static enum gavel_status join(struct gavel *gavel, const char *group, bool eligi
     return gavel_join(gavel, &options, ret_candidate, NULL);
 }
 
-static enum gavel_status measure(const struct post *post, struct gavel *gavel, size_t batches)
+static enum gavel_status measure(const struct member_context *context, struct gavel *gavel, size_t batches)
 {
     struct gavel_candidate *leader = NULL;
     struct gavel_candidate *standby = NULL;
@@ -78,17 +78,17 @@ static enum gavel_status measure(const struct post *post, struct gavel *gavel, s
     for (size_t i = 0; status == GAVEL_OK && i < batches; i++) {
         int64_t leads = time_is_leader(leader, true);
         if (leads >= 0)
-            bench_result(post, LEADER, leads);
+            bench_result(context, LEADER, leads);
         int64_t stands_by = time_is_leader(standby, false);
         if (stands_by >= 0)
-            bench_result(post, STANDBY, stands_by);
-        bench_result(post, EPOCH, time_epoch(leader));
-        bench_result(post, CLOCK, time_clock());
+            bench_result(context, STANDBY, stands_by);
+        bench_result(context, EPOCH, time_epoch(leader));
+        bench_result(context, CLOCK, time_clock());
     }
     return status;
 }
 
-static int run(const struct post *post, void *user)
+static int run(const struct member_context *context, void *user)
 {
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel *gavel = NULL;
@@ -96,7 +96,7 @@ static int run(const struct post *post, void *user)
     options.store = "memory:bench";
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
     if (status == GAVEL_OK)
-        status = measure(post, gavel, *(const size_t *)user);
+        status = measure(context, gavel, *(const size_t *)user);
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
     return status != GAVEL_OK ? 1 : 0;
 }

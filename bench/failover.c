@@ -23,26 +23,26 @@
 
 /* A trial of either kind: how a member lives, and how the driver knows that a standby is ready. */
 struct contest {
-    post_run run;
+    member_run run;
     void *user;
     bool has_epochs; /* a standby is ready when it knows the leader; else when it has joined */
 };
 
 /* Waits for the lock for ever, and holds it until killed. */
-static int flock_run(const struct post *post, void *user)
+static int flock_run(const struct member_context *context, void *user)
 {
-    char path[RIG_FOLDER_MAX + 16];
+    char path[RIG_DIRECTORY_MAX + 16];
 
     (void)user;
-    (void)snprintf(path, sizeof path, "%s/lock", post->rig->folder);
+    (void)snprintf(path, sizeof path, "%s/lock", context->rig->directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return 1;
-    post_mark(post, MARK_JOINED, 0, clock_now(), getpid());
+    member_mark(context, MARK_JOINED, 0, clock_now(), getpid());
     if (flock(fd, LOCK_EX) < 0)
         return 1;
-    post_mark(post, MARK_ELECTED, 0, clock_now(), getpid());
-    while (post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
+    member_mark(context, MARK_ELECTED, 0, clock_now(), getpid());
+    while (member_listen(context, clock_now() + NS_PER_S) != RIG_QUIT)
         ;
     return 0;
 }

@@ -104,7 +104,8 @@ static gavel_ns cpu_time(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
 }
 
-static enum gavel_status keep(const struct post *post, struct gavel *gavel, const struct holder_plan *plan)
+static enum gavel_status keep(const struct member_context *context, struct gavel *gavel,
+                              const struct holder_plan *plan)
 {
     struct count count = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     gavel_ns began = clock_now();
@@ -114,29 +115,29 @@ static enum gavel_status keep(const struct post *post, struct gavel *gavel, cons
         status = await_all(&count, plan->groups);
     if (status == GAVEL_OK) {
         gavel_ns elected = clock_now(), cpu = cpu_time(), until = elected + plan->window;
-        while (clock_now() < until && post_listen(post, until) != RIG_QUIT)
+        while (clock_now() < until && member_listen(context, until) != RIG_QUIT)
             ;
         gavel_ns passed = clock_now() - elected;
-        bench_result(post, SHARE, (int64_t)((double)(cpu_time() - cpu) / (double)passed * SHARE_SCALE));
-        bench_result(post, ELECTION, elected - began);
+        bench_result(context, SHARE, (int64_t)((double)(cpu_time() - cpu) / (double)passed * SHARE_SCALE));
+        bench_result(context, ELECTION, elected - began);
         (void)pthread_mutex_lock(&count.mutex);
-        bench_result(post, KEPT, (int64_t)count.led);
-        bench_result(post, LEFT, (int64_t)count.losses);
+        bench_result(context, KEPT, (int64_t)count.led);
+        bench_result(context, LEFT, (int64_t)count.losses);
         (void)pthread_mutex_unlock(&count.mutex);
     }
     (void)gavel_close(gavel); /* here, while what the callbacks use still lives */
     return status;
 }
 
-static int run(const struct post *post, void *user)
+static int run(const struct member_context *context, void *user)
 {
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel *gavel = NULL;
 
-    options.store = post->rig->store;
+    options.store = context->rig->store;
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
     if (status == GAVEL_OK)
-        status = keep(post, gavel, user);
+        status = keep(context, gavel, user);
     return status != GAVEL_OK ? 1 : 0;
 }
 

@@ -90,10 +90,10 @@ static const char script[] =
     "    unset output\n"
     "}\n";
 
-static bool write_script(const char *folder)
+static bool write_script(const char *directory)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/plot.gp", folder);
+    int length = snprintf(path, sizeof path, "%s/plot.gp", directory);
 
     if (length < 0 || (size_t)length >= sizeof path)
         return false;
@@ -105,7 +105,7 @@ static bool write_script(const char *folder)
 }
 
 /* The exit code of gnuplot, or -1 if it could not be started. */
-static int run_gnuplot(const char *folder)
+static int run_gnuplot(const char *directory)
 {
     char name[] = "gnuplot", argument[] = "plot.gp";
     char *const arguments[] = {name, argument, NULL};
@@ -115,7 +115,7 @@ static int run_gnuplot(const char *folder)
 
     if (posix_spawn_file_actions_init(&actions) != 0)
         return -1;
-    if (posix_spawn_file_actions_addchdir_np(&actions, folder) == 0 &&
+    if (posix_spawn_file_actions_addchdir_np(&actions, directory) == 0 &&
         posix_spawnp(&pid, name, &actions, NULL, arguments, environ) == 0) {
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
@@ -125,20 +125,20 @@ static int run_gnuplot(const char *folder)
     return status;
 }
 
-void bench_plot(const char *folder)
+void bench_plot(const char *directory)
 {
-    if (!write_script(folder)) {
-        (void)fprintf(stderr, "gavel bench: cannot write %s/plot.gp: %s\n", folder, strerror(errno));
+    if (!write_script(directory)) {
+        (void)fprintf(stderr, "gavel bench: cannot write %s/plot.gp: %s\n", directory, strerror(errno));
         return;
     }
-    int code = run_gnuplot(folder);
+    int code = run_gnuplot(directory);
     if (code == 0)
-        (void)fprintf(stderr, "gavel bench: the plots are in %s\n", folder);
+        (void)fprintf(stderr, "gavel bench: the plots are in %s\n", directory);
     else if (code < 0 || code == 127)
         (void)fprintf(stderr,
                       "gavel bench: no plots, since there is no gnuplot: install it (gnuplot-nox) and run "
                       "\"gnuplot plot.gp\" in %s\n",
-                      folder);
+                      directory);
     else
-        (void)fprintf(stderr, "gavel bench: gnuplot failed on %s/plot.gp\n", folder);
+        (void)fprintf(stderr, "gavel bench: gnuplot failed on %s/plot.gp\n", directory);
 }

@@ -8,6 +8,6 @@
  * Writes the script plot.gp beside the CSV files and runs gnuplot on it;
  * without gnuplot it says so on stderr and leaves the script.
  */
-void bench_plot(const char *folder);
+void bench_plot(const char *directory);
 
 #endif

@@ -16,7 +16,7 @@
 
 struct report {
     const struct cli *cli;
-    const char *out; /* folder; NULL: no files */
+    const char *out; /* directory; NULL: no files */
     json_t *sections;
     json_t *rows;  /* of the current section; borrowed from it */
     json_t *notes; /* likewise */

@@ -136,11 +136,11 @@ static enum gavel_status await_waiting(const struct rig *rig, uint32_t member)
 
 static enum gavel_status start_flock(const struct contest *contest, uint32_t member)
 {
-    char path[RIG_FOLDER_MAX + 16], program[] = "flock", option[] = "--no-fork", name[32];
+    char path[RIG_DIRECTORY_MAX + 16], program[] = "flock", option[] = "--no-fork", name[32];
     struct beat_words text = {0};
     char *argv[3 + RUNS_BEAT_WORDS + 1] = {program, option, path};
 
-    (void)snprintf(path, sizeof path, "%s/lock", contest->runs.rig->folder);
+    (void)snprintf(path, sizeof path, "%s/lock", contest->runs.rig->directory);
     (void)snprintf(name, sizeof name, "flock-%u", (unsigned)member);
     runs_beat_words(&contest->runs, member, 0, &text, argv + 3);
     return rig_start_program(contest->runs.rig, member, name, argv, NULL);
@@ -177,11 +177,11 @@ static enum gavel_status trial_flock(struct contest *contest)
 static bool has_flock(const struct contest *contest)
 {
     char program[] = "flock", option[] = "--no-fork", command[] = "true";
-    char path[RIG_FOLDER_MAX + 16];
+    char path[RIG_DIRECTORY_MAX + 16];
     char *argv[] = {program, option, path, command, NULL};
     struct rig *rig = contest->runs.rig;
 
-    (void)snprintf(path, sizeof path, "%s/lock", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/lock", rig->directory);
     return rig_start_program(rig, FLOCK_FIRST, "flock", argv, NULL) == GAVEL_OK &&
            rig_await(rig, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS) == GAVEL_OK;
 }

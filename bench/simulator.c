@@ -3,7 +3,7 @@
 /*
  * Runs of the simulator per second and core. The simulator is a program of
  * its own that is not installed; it is looked for where this one lies, and in
- * the build folder.
+ * the build directory.
  */
 #include "bench/bench.h"
 #include "cli/companion.h"

@@ -39,7 +39,7 @@ static const char *const names[SERIES] = {
 };
 
 /* One call, timed. A failure ends the measurement: figures of failed calls mean nothing. */
-static enum gavel_status timed_call(const struct post *post, struct store *store,
+static enum gavel_status timed_call(const struct member_context *context, struct store *store,
                                     struct store_request *request, uint64_t series, struct record *ret_record)
 {
     struct store_reply reply = {0};
@@ -50,7 +50,7 @@ static enum gavel_status timed_call(const struct post *post, struct store *store
     enum gavel_status status = store_call(store, request, &reply);
     gavel_ns took = clock_now() - began;
     if (status == GAVEL_OK) {
-        bench_result(post, series, took);
+        bench_result(context, series, took);
         *ret_record = reply.record;
     }
     store_reply_done(&reply);
@@ -58,7 +58,7 @@ static enum gavel_status timed_call(const struct post *post, struct store *store
 }
 
 /* The life of a mandate: claimed over the released one before, renewed, read, released. */
-static enum gavel_status round_trip(const struct post *post, struct store *store,
+static enum gavel_status round_trip(const struct member_context *context, struct store *store,
                                     const struct process_id *self, struct record *record)
 {
     struct store_request request = {.op = STORE_CLAIM, .expected_version = record->version};
@@ -66,23 +66,23 @@ static enum gavel_status round_trip(const struct post *post, struct store *store
 
     request.record = (struct record){.lease_ms = LEASE_MS, .process = *self};
     request.record.nonce = (struct nonce){.high = entropy_u64(), .low = entropy_u64()};
-    (void)snprintf(request.record.holder, sizeof request.record.holder, "%s", post->name);
-    enum gavel_status status = timed_call(post, store, &request, CLAIM, record);
+    (void)snprintf(request.record.holder, sizeof request.record.holder, "%s", context->name);
+    enum gavel_status status = timed_call(context, store, &request, CLAIM, record);
     if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_RENEW, .record = *record};
-    status = timed_call(post, store, &request, RENEW, record);
+    status = timed_call(context, store, &request, RENEW, record);
     if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_READ};
-    status = timed_call(post, store, &request, READ, &ignored);
+    status = timed_call(context, store, &request, READ, &ignored);
     if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_RELEASE, .record = *record};
-    return timed_call(post, store, &request, RELEASE, record);
+    return timed_call(context, store, &request, RELEASE, record);
 }
 
-static enum gavel_status heartbeat(const struct post *post, struct store *store,
+static enum gavel_status heartbeat(const struct member_context *context, struct store *store,
                                    const struct process_id *self, uint64_t beats)
 {
     struct store_request request = {.op = STORE_HEARTBEAT, .candidate_timeout_ms = LEASE_MS};
@@ -90,8 +90,8 @@ static enum gavel_status heartbeat(const struct post *post, struct store *store,
 
     request.registration =
         (struct registration){.instance = 1, .beats = beats, .eligible = true, .process = *self};
-    (void)snprintf(request.registration.id, sizeof request.registration.id, "%s", post->name);
-    return timed_call(post, store, &request, HEARTBEAT, &ignored);
+    (void)snprintf(request.registration.id, sizeof request.registration.id, "%s", context->name);
+    return timed_call(context, store, &request, HEARTBEAT, &ignored);
 }
 
 /* Everything that is measured, open side by side. */
@@ -110,13 +110,13 @@ static enum gavel_status store_rig_open(struct store_rig *store_rig, const struc
     static const char schema[] =
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
         "CREATE TABLE t(k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(1, 0);";
-    char path[RIG_FOLDER_MAX + 16];
+    char path[RIG_DIRECTORY_MAX + 16];
 
-    (void)snprintf(path, sizeof path, "%s/block", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/block", rig->directory);
     store_rig->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (store_rig->fd < 0)
         return GAVEL_ERR_IO;
-    (void)snprintf(path, sizeof path, "%s/floor.db", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/floor.db", rig->directory);
     if (sqlite3_open(path, &store_rig->database) ||
         sqlite3_exec(store_rig->database, schema, NULL, NULL, NULL) ||
         sqlite3_prepare_v2(store_rig->database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &store_rig->update,
@@ -137,7 +137,7 @@ static void store_rig_close(struct store_rig *store_rig)
         (void)close(store_rig->fd); /* nothing of it is kept */
 }
 
-static enum gavel_status time_sync(const struct post *post, int fd, size_t round)
+static enum gavel_status time_sync(const struct member_context *context, int fd, size_t round)
 {
     char block[BLOCK];
 
@@ -145,38 +145,38 @@ static enum gavel_status time_sync(const struct post *post, int fd, size_t round
     gavel_ns began = clock_now();
     if (pwrite(fd, block, sizeof block, 0) != BLOCK || fdatasync(fd) < 0)
         return GAVEL_ERR_IO;
-    bench_result(post, SYNC, clock_now() - began);
+    bench_result(context, SYNC, clock_now() - began);
     return GAVEL_OK;
 }
 
-static enum gavel_status time_step(const struct post *post, sqlite3_stmt *statement, uint64_t series,
-                                   int expected)
+static enum gavel_status time_step(const struct member_context *context, sqlite3_stmt *statement,
+                                   uint64_t series, int expected)
 {
     gavel_ns began = clock_now();
 
     if (sqlite3_step(statement) != expected || sqlite3_reset(statement) != SQLITE_OK)
         return GAVEL_ERR_IO;
-    bench_result(post, series, clock_now() - began);
+    bench_result(context, series, clock_now() - began);
     return GAVEL_OK;
 }
 
 /* Floors and store take turns, so that a disk that is slow for a while is slow for both. */
-static int run(const struct post *post, void *user)
+static int run(const struct member_context *context, void *user)
 {
     size_t rounds = *(const size_t *)user;
     struct store_rig store_rig = {.fd = -1};
-    enum gavel_status status = store_rig_open(&store_rig, post->rig);
+    enum gavel_status status = store_rig_open(&store_rig, context->rig);
 
     for (size_t i = 0; i < rounds && status == GAVEL_OK; i++) {
-        status = time_sync(post, store_rig.fd, i);
+        status = time_sync(context, store_rig.fd, i);
         if (status == GAVEL_OK)
-            status = time_step(post, store_rig.update, UPDATE, SQLITE_DONE);
+            status = time_step(context, store_rig.update, UPDATE, SQLITE_DONE);
         if (status == GAVEL_OK)
-            status = time_step(post, store_rig.select, SELECT, SQLITE_ROW);
+            status = time_step(context, store_rig.select, SELECT, SQLITE_ROW);
         if (status == GAVEL_OK)
-            status = round_trip(post, store_rig.store, &store_rig.self, &store_rig.record);
+            status = round_trip(context, store_rig.store, &store_rig.self, &store_rig.record);
         if (status == GAVEL_OK)
-            status = heartbeat(post, store_rig.store, &store_rig.self, i + 1);
+            status = heartbeat(context, store_rig.store, &store_rig.self, i + 1);
     }
     store_rig_close(&store_rig);
     return status != GAVEL_OK ? 1 : 0;

@@ -25,7 +25,7 @@
 enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error)
 {
     const struct local_options options = {
-        .base = cluster->rig->folder, .cluster = "bench", .serves_clients = cluster->serves_clients};
+        .base = cluster->rig->directory, .cluster = "bench", .serves_clients = cluster->serves_clients};
 
     cluster->cluster = (struct local_cluster){0};
     enum gavel_status status = local_cluster_start(CLUSTER_NODES, &options, &cluster->cluster, error);
@@ -278,7 +278,7 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
     struct statfs filesystem;
     const char *name = "another file system";
 
-    if (statfs(cluster->rig->folder, &filesystem) == 0)
+    if (statfs(cluster->rig->directory, &filesystem) == 0)
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
             if ((long)filesystem.f_type == kinds[i].type)
                 name = kinds[i].name;

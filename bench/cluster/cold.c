@@ -2,7 +2,7 @@
 
 /*
  * Three nodes are started at once, until the first of them has claimed: with
- * empty folders, bootstrapped, and then once more with the folders as SIGKILL
+ * empty directories, bootstrapped, and then once more with the directories as SIGKILL
  * of everything has left them.
  */
 #include "bench/cluster/cluster.h"

@@ -41,13 +41,13 @@ static size_t beats_of(const struct demo *demo, uint64_t epoch)
 }
 
 /* Beats with the epoch of whoever leads, which no fence can tell from the real one. */
-static int sabotage(const struct post *post, void *user)
+static int sabotage(const struct member_context *context, void *user)
 {
     (void)user;
-    while (post_listen(post, clock_now() + BEAT_EVERY_NS) != RIG_QUIT) {
-        uint64_t epoch = shared_log_highest_epoch(post->shared_log);
+    while (member_listen(context, clock_now() + BEAT_EVERY_NS) != RIG_QUIT) {
+        uint64_t epoch = shared_log_highest_epoch(context->shared_log);
         if (epoch)
-            (void)shared_log_beat(post->shared_log, SABOTEUR_AS, epoch,
+            (void)shared_log_beat(context->shared_log, SABOTEUR_AS, epoch,
                                   clock_now()); /* the shared log counts it */
     }
     return 0;

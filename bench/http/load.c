@@ -15,11 +15,11 @@
 /* Members of the rig, out of the way of others. */
 enum { MAKER = RIG_MAX - 2, ECHO };
 
-static int run_echo(const struct post *post, void *user)
+static int run_echo(const struct member_context *context, void *user)
 {
     const struct load_rig *load = user;
 
-    return load_echo_run(load->listener, post->control) != GAVEL_OK ? 1 : 0;
+    return load_echo_run(load->listener, context->control) != GAVEL_OK ? 1 : 0;
 }
 
 /* Failures of these calls make the figures worse, not wrong. */
@@ -39,11 +39,11 @@ static void stand_back(void)
         }
 }
 
-static int run_load(const struct post *post, void *user)
+static int run_load(const struct member_context *context, void *user)
 {
     const struct load_rig *load = user;
 
-    (void)post;
+    (void)context;
     stand_back();
     return load_run(&load->plan, load->result) != GAVEL_OK ? 1 : 0;
 }

@@ -9,7 +9,7 @@
 
 #include "bench/props/rig.h"
 
-/* A post_run(); user is the URL of the store, or NULL: that of the rig. */
-int participant_run(const struct post *post, void *user);
+/* A member_run(); user is the URL of the store, or NULL: that of the rig. */
+int participant_run(const struct member_context *context, void *user);
 
 #endif

@@ -32,36 +32,36 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
     *rig = (struct rig){0};
     if (!base || !*base)
         base = P_tmpdir;
-    int length = snprintf(rig->folder, sizeof rig->folder, "%s/gavel-XXXXXX", base);
-    if (length < 0 || (size_t)length >= sizeof rig->folder)
+    int length = snprintf(rig->directory, sizeof rig->directory, "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof rig->directory)
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
     status = shared_log_new(&rig->shared_log, &rig->shared_log_fd);
     if (status != GAVEL_OK)
         return error_set(error, status, "no memory for the records of the processes");
-    if (!mkdtemp(rig->folder)) {
+    if (!mkdtemp(rig->directory)) {
         shared_log_free(rig->shared_log);
         (void)close(rig->shared_log_fd); /* nothing is in it */
         return error_set(error, GAVEL_ERR_IO,
                          "cannot create a directory in %s: %s; set TMPDIR to another place", base,
                          strerror(errno));
     }
-    (void)snprintf(rig->store, sizeof rig->store, "sqlite:%s/gavel.db", rig->folder);
+    (void)snprintf(rig->store, sizeof rig->store, "sqlite:%s/gavel.db", rig->directory);
     interrupt_catch(0);
     (void)signal(SIGPIPE, SIG_IGN); /* a member that is gone does not end us */
     return GAVEL_OK;
 }
 
-/* The folder holds plain files only, and all of them are ours. */
-static void remove_folder(const char *path)
+/* The directory holds plain files only, and all of them are ours. */
+static void remove_directory(const char *path)
 {
-    DIR *folder = opendir(path);
+    DIR *directory = opendir(path);
 
-    if (folder) {
-        for (struct dirent *entry; (entry = readdir(folder));)
+    if (directory) {
+        for (struct dirent *entry; (entry = readdir(directory));)
             if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-                (void)unlinkat(dirfd(folder), entry->d_name,
+                (void)unlinkat(dirfd(directory), entry->d_name,
                                0); /* what stays shows in rmdir, and harms nobody */
-        (void)closedir(folder);
+        (void)closedir(directory);
     }
     (void)rmdir(path);
 }
@@ -102,8 +102,8 @@ void rig_close(struct rig *rig)
         if (rig_await(rig, i, until) != GAVEL_OK && rig->members[i].pid)
             (void)rig_kill(rig, i, &ignored, &ignored); /* nothing is left to be done about it */
     }
-    if (rig->folder[0])
-        remove_folder(rig->folder);
+    if (rig->directory[0])
+        remove_directory(rig->directory);
     shared_log_free(rig->shared_log);
     if (rig->shared_log)
         (void)close(rig->shared_log_fd); /* memory only */
@@ -111,14 +111,15 @@ void rig_close(struct rig *rig)
 }
 
 static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, int control, pid_t driver,
-                           const sigset_t *mask, post_run run, void *user)
+                           const sigset_t *mask, member_run run, void *user)
 {
-    struct post post = {.rig = rig, .shared_log = rig->shared_log, .member = number, .control = control};
+    struct member_context context = {
+        .rig = rig, .shared_log = rig->shared_log, .member = number, .control = control};
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the pipe's end does the same for whoever is not frozen */
     if (getppid() != driver)
         _exit(1); /* it died before the line above */
-    (void)snprintf(post.name, sizeof post.name, "%s", name);
+    (void)snprintf(context.name, sizeof context.name, "%s", name);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
     (void)signal(SIGTERM, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
@@ -129,10 +130,10 @@ static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, i
             (void)close(rig->members[i].pidfd);
         }
     }
-    _exit(run(&post, user)); /* without exit(): what stdio holds is the driver's to print */
+    _exit(run(&context, user)); /* without exit(): what stdio holds is the driver's to print */
 }
 
-enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, post_run run, void *user,
+enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, member_run run, void *user,
                             struct gavel_error *error)
 {
     struct member *member = &rig->members[number];
@@ -170,9 +171,9 @@ enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, 
     return GAVEL_OK;
 }
 
-void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_FOLDER_MAX + 32])
+void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_DIRECTORY_MAX + 32])
 {
-    (void)snprintf(ret_path, RIG_FOLDER_MAX + 32, "%s/%u.log", rig->folder, (unsigned)member);
+    (void)snprintf(ret_path, RIG_DIRECTORY_MAX + 32, "%s/%u.log", rig->directory, (unsigned)member);
 }
 
 void rig_clear_environment(void)
@@ -194,18 +195,18 @@ void rig_clear_environment(void)
     (void)unsetenv("WATCHDOG_USEC");
 }
 
-/* A post_run() that becomes a program; user is its argv. */
-static int execute(const struct post *post, void *user)
+/* A member_run() that becomes a program; user is its argv. */
+static int execute(const struct member_context *context, void *user)
 {
-    char path[RIG_FOLDER_MAX + 32];
+    char path[RIG_DIRECTORY_MAX + 32];
     char *const *argv = user;
 
-    rig_log(post->rig, post->member, path);
+    rig_log(context->rig, context->member, path);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         return 1;
     rig_clear_environment();
-    (void)fcntl(post->rig->shared_log_fd, F_SETFD, 0); /* open, so it cannot fail */
+    (void)fcntl(context->rig->shared_log_fd, F_SETFD, 0); /* open, so it cannot fail */
     (void)execvp(argv[0], argv);
     (void)dprintf(STDERR_FILENO, "cannot execute %s: %s\n", argv[0], strerror(errno));
     return 127;
@@ -357,23 +358,24 @@ size_t rig_mark_count(const struct rig *rig)
     return count;
 }
 
-char post_listen(const struct post *post, gavel_ns until)
+char member_listen(const struct member_context *context, gavel_ns until)
 {
-    struct pollfd control = {.fd = post->control, .events = POLLIN};
+    struct pollfd control = {.fd = context->control, .events = POLLIN};
     gavel_ns left = ns_max(until - clock_now(), 0);
     struct timespec timeout = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
     char letter;
 
     if (ppoll(&control, 1, &timeout, NULL) <= 0)
         return 0;
-    if (read(post->control, &letter, 1) != 1)
+    if (read(context->control, &letter, 1) != 1)
         return RIG_QUIT;
     return letter;
 }
 
-void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value)
+void member_mark(const struct member_context *context, enum mark_kind kind, uint64_t epoch, gavel_ns at,
+                 int64_t value)
 {
     shared_log_mark(
-        post->shared_log,
-        &(struct mark){.kind = kind, .member = post->member, .epoch = epoch, .at = at, .value = value});
+        context->shared_log,
+        &(struct mark){.kind = kind, .member = context->member, .epoch = epoch, .at = at, .value = value});
 }

@@ -2,16 +2,16 @@
 
 /*
  * A rig: the processes of a demonstration or a measurement. They are forked
- * from this one, which therefore must have no threads (it never opens libgavel
- * itself). They share a log and work in one temporary folder that is removed
- * with the rig.
+ * from this one, which therefore must have no threads (it never opens
+ * libgavel itself), they share a log, and they work in one temporary
+ * directory that goes away with the rig.
  *
  * A member gets its orders as single letters through a pipe. The end of the
  * pipe means "leave in order", so a rig never outlives its driver; a member
  * that is frozen then is killed by the kernel (PR_SET_PDEATHSIG).
  *
- * A member may also be another program. It takes no letters: SIGTERM tells it
- * to leave in order. Its output goes to a file in the folder.
+ * A member may also be another program. It does not listen: SIGTERM tells it
+ * to leave in order. What it says goes to a file in the directory.
  */
 #ifndef BENCH_PROPS_RIG_H
 #define BENCH_PROPS_RIG_H
@@ -22,12 +22,12 @@
 #include <sys/types.h>
 
 #define RIG_MAX 12
-#define RIG_FOLDER_MAX 256
+#define RIG_DIRECTORY_MAX 256
 
 struct rig;
 
-/* What a member knows about itself. */
-struct post {
+/* What a member knows of itself. */
+struct member_context {
     const struct rig *rig;
     struct shared_log *shared_log;
     uint32_t member;
@@ -36,7 +36,7 @@ struct post {
 };
 
 /* The whole life of a member; returns its exit code. */
-typedef int (*post_run)(const struct post *post, void *user);
+typedef int (*member_run)(const struct member_context *context, void *user);
 
 struct member {
     pid_t pid; /* 0: not running */
@@ -46,28 +46,27 @@ struct member {
 };
 
 struct rig {
-    char folder[RIG_FOLDER_MAX];
-    char store[RIG_FOLDER_MAX + 32]; /* the URL of a SQLite file in it */
+    char directory[RIG_DIRECTORY_MAX];
+    char store[RIG_DIRECTORY_MAX + 32]; /* the URL of a SQLite file in it */
     struct shared_log *shared_log;
     int shared_log_fd; /* its memory; programs inherit it under this number */
     struct member members[RIG_MAX];
 };
 
 /*
- * Makes the folder and the shared log. From now on SIGINT and SIGTERM only end
- * the waits, so that the rig can be closed in order. A failure leaves nothing
- * behind.
+ * Makes the directory and the shared log. From now on SIGINT and SIGTERM only end
+ * the waits, so that the rig can be sent home. On failure nothing is left.
  */
 GAVEL_CHECKED enum gavel_status rig_open(struct rig *rig, struct gavel_error *error);
 
-/* Lets all members leave in order, kills those that do not within a few seconds, and removes the folder. */
+/* Lets everybody leave in order, kills who does not within a few seconds, and removes the directory. */
 void rig_close(struct rig *rig);
 
 /* True after SIGINT or SIGTERM. */
 bool rig_is_interrupted(void);
 
-/* Starts a member. The name is its candidate id, truncated if it is too long. */
-GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, const char *name, post_run run,
+/* Starts a member. The name is its candidate id, cut if it is too long. */
+GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, const char *name, member_run run,
                                           void *user, struct gavel_error *error);
 
 /*
@@ -84,8 +83,8 @@ GAVEL_CHECKED enum gavel_status rig_start_program(struct rig *rig, uint32_t memb
  */
 void rig_clear_environment(void);
 
-/* Where a program's output goes; overwritten with each start. */
-void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_FOLDER_MAX + 32]);
+/* Where a program's output goes; written anew with each start. */
+void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_DIRECTORY_MAX + 32]);
 
 /* Letters that members know. */
 #define RIG_RESIGN 'r'
@@ -133,10 +132,11 @@ bool rig_is_dead(pid_t pid);
 /* How many marks there are now; use it as `from` of a mark_query for later ones. */
 size_t rig_mark_count(const struct rig *rig);
 
-/* For members: waits for a letter until `until`. 0: none came; RIG_QUIT also if the driver is gone. */
-char post_listen(const struct post *post, gavel_ns until);
+/* For members: waits for a letter until then. 0: none came; RIG_QUIT also if the driver is gone. */
+char member_listen(const struct member_context *context, gavel_ns until);
 
 /* For members: writes a mark of their own at `at`. */
-void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value);
+void member_mark(const struct member_context *context, enum mark_kind kind, uint64_t epoch, gavel_ns at,
+                 int64_t value);
 
 #endif

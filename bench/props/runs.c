@@ -92,7 +92,7 @@ enum gavel_status runs_handover(const struct runs *runs, uint32_t member, gavel_
 /* The last bytes of a log, from the beginning of a line on. */
 static void read_tail(const struct runs *runs, uint32_t member, char ret_text[TAIL_BYTES + 1])
 {
-    char path[RIG_FOLDER_MAX + 32];
+    char path[RIG_DIRECTORY_MAX + 32];
     struct stat about;
     ssize_t size = 0;
 

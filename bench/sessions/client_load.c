@@ -38,15 +38,15 @@ void client_load_fail(struct client_load *client_load, enum gavel_status status,
     if (client_load->has_failed)
         return;
     client_load->has_failed = true;
-    (void)fprintf(stderr, "gavel bench: %s: %s: %s%s%s\n", client_load->post->name, what,
+    (void)fprintf(stderr, "gavel bench: %s: %s: %s%s%s\n", client_load->context->name, what,
                   gavel_status_text(status), message[0] ? ": " : "", message);
-    post_mark(client_load->post, MARK_FAILED, 0, clock_now(), status);
+    member_mark(client_load->context, MARK_FAILED, 0, clock_now(), status);
     (void)event_base_loopbreak(client_load->base);
 }
 
 void client_load_tell(const struct client_load *client_load, enum client_load_news news, int64_t value)
 {
-    post_mark(client_load->post, MARK_RESULT, news, clock_now(), value);
+    member_mark(client_load->context, MARK_RESULT, news, clock_now(), value);
 }
 
 static void campaign_all(struct client_load *client_load, size_t set)
@@ -73,7 +73,7 @@ static void on_change(void *user, const Gavel__Change *change, uint64_t revision
     connection->is_watching = true;
     if (++client_load->watching < client_load->plan->connections)
         return;
-    post_mark(client_load->post, MARK_JOINED, 0, clock_now(), getpid());
+    member_mark(client_load->context, MARK_JOINED, 0, clock_now(), getpid());
     if (client_load->plan->is_candidate)
         campaign_all(client_load, CLIENT_LOAD_OWN);
 }
@@ -85,7 +85,7 @@ static void on_session_lost(void *user)
     if (connection->client_load->plan->board)
         atomic_fetch_add(&connection->client_load->plan->board->lost, 1);
     if (connection->client_load->plan->is_candidate)
-        post_mark(connection->client_load->post, MARK_STOPPED, 0, clock_now(), 0);
+        member_mark(connection->client_load->context, MARK_STOPPED, 0, clock_now(), 0);
 }
 
 static void on_pace(evutil_socket_t fd, short events, void *user)
@@ -164,7 +164,7 @@ static enum gavel_status take_connection(struct client_load *client_load, size_t
         cluster_link_target_parse(plan->targets[number % plan->target_count], &target, &error);
     if (status == GAVEL_OK)
         status =
-            cluster_link_new(client_load->base, &target, plan->ttl_ms, client_load->post->name,
+            cluster_link_new(client_load->base, &target, plan->ttl_ms, client_load->context->name,
                              plan->tells_process ? process : NULL, &events, &connection->cluster, &error);
     if (status == GAVEL_OK &&
         (!connection->pace || !cluster_link_watch(connection->cluster, NULL, NULL, 0, on_change, connection)))
@@ -198,7 +198,7 @@ static enum gavel_status set_up(struct client_load *client_load)
     client_load->base = event_base_new();
     if (!client_load->base)
         return GAVEL_ERR_NO_MEMORY;
-    client_load->control = event_new(client_load->base, client_load->post->control, EV_READ | EV_PERSIST,
+    client_load->control = event_new(client_load->base, client_load->context->control, EV_READ | EV_PERSIST,
                                      on_letter, client_load);
     if (!client_load->control || event_add(client_load->control, NULL) < 0)
         return GAVEL_ERR_NO_MEMORY;
@@ -231,7 +231,7 @@ static void tear_down(struct client_load *client_load)
     free(client_load);
 }
 
-int client_load_run(const struct post *post, void *user)
+int client_load_run(const struct member_context *context, void *user)
 {
     const struct client_load_plan *plan = user;
     struct client_load *client_load = calloc(1, sizeof *client_load);
@@ -241,7 +241,7 @@ int client_load_run(const struct post *post, void *user)
     ASSERT(plan->target_count > 0 && plan->target_count <= CLIENT_LOAD_TARGETS_MAX);
     (void)signal(SIGPIPE, SIG_IGN);
     if (client_load) {
-        client_load->post = post;
+        client_load->context = context;
         client_load->plan = plan;
         status = set_up(client_load);
         if (status == GAVEL_OK)

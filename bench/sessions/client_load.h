@@ -80,7 +80,7 @@ struct client_load_plan {
 struct client_load_board *client_load_board_new(void);
 void client_load_board_free(struct client_load_board *board); /* safe on NULL */
 
-/* A post_run(); user is a struct client_load_plan. */
-int client_load_run(const struct post *post, void *user);
+/* A member_run(); user is a struct client_load_plan. */
+int client_load_run(const struct member_context *context, void *user);
 
 #endif

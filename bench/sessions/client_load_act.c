@@ -76,7 +76,7 @@ static void fill_withdrawal(struct item *item, const struct client_load_set *set
 static void name_connection(const struct client_load_connection *connection,
                             char name[static CLIENT_LOAD_NAME_BYTES])
 {
-    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%.16s-%u", connection->client_load->post->name,
+    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%.16s-%u", connection->client_load->context->name,
                    (unsigned)connection->number);
 }
 
@@ -116,7 +116,7 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
             return;
         }
         if (client_load->plan->is_candidate)
-            post_mark(client_load->post, MARK_KNOWS, results[i]->epoch, clock_now(), 0);
+            member_mark(client_load->context, MARK_KNOWS, results[i]->epoch, clock_now(), 0);
         else if (results[i]->epoch == results[i]->revision)
             hold(job->groups, job->next, results[i]->epoch);
         job->next += client_load->plan->connections;
@@ -215,10 +215,10 @@ void client_load_resign(struct client_load_connection *connection)
     withdraw.stays = true;
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
-    post_mark(connection->client_load->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
+    member_mark(connection->client_load->context, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
     cluster_link_submit(connection->cluster, ops, 1, NEVER, on_resigned, connection);
     /* Its own work has ended when it says so. */
-    post_mark(connection->client_load->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
+    member_mark(connection->client_load->context, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
 }
 
 static void note_answer(const struct client_load_connection *connection, gavel_ns now)
@@ -281,7 +281,7 @@ static void hear_own_election(struct client_load *client_load, struct client_loa
 
     hold(groups, number, change->epoch);
     if (client_load->plan->is_candidate)
-        post_mark(client_load->post, MARK_ELECTED, change->epoch, clock_now(), getpid());
+        member_mark(client_load->context, MARK_ELECTED, change->epoch, clock_now(), getpid());
     if (was_held)
         return;
     if (groups == &client_load->groups[CLIENT_LOAD_OWN]) {
@@ -314,7 +314,7 @@ void client_load_heard(struct client_load_connection *connection, const Gavel__C
             atomic_fetch_add(&client_load->plan->board->lost, 1);
     }
     if (client_load->plan->is_candidate)
-        post_mark(client_load->post, MARK_KNOWS, change->epoch, clock_now(), 0);
+        member_mark(client_load->context, MARK_KNOWS, change->epoch, clock_now(), 0);
 }
 
 static void ask_page(struct client_load *client_load);

@@ -43,7 +43,7 @@ struct client_load_connection {
 };
 
 struct client_load {
-    const struct post *post;
+    const struct member_context *context;
     const struct client_load_plan *plan;
     struct event_base *base;
     struct event *control;

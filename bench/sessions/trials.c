@@ -29,7 +29,7 @@ enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_HANDOVER };
 struct contest {
     struct rig *rig;
     enum fault fault;
-    post_run run;
+    member_run run;
     void *user;
     struct mark leader;
     struct samples latency;

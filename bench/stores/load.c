@@ -119,11 +119,11 @@ static int64_t value_of(const struct tally *tally, const char *name)
 static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
     (void)candidate;
-    post_mark(user, MARK_ELECTED, epoch, clock_now(), 0);
+    member_mark(user, MARK_ELECTED, epoch, clock_now(), 0);
 }
 
 /* A program with parts that each want to know whether they may work. */
-static int plugins_run(const struct post *post, void *user)
+static int plugins_run(const struct member_context *context, void *user)
 {
     const struct plugins *plugins = user;
     struct gavel_options options = GAVEL_OPTIONS_INIT;
@@ -131,13 +131,13 @@ static int plugins_run(const struct post *post, void *user)
     struct gavel_candidate *candidate = NULL;
     struct gavel *gavel = NULL;
     union {
-        const struct post *in;
+        const struct member_context *in;
         void *out; /* user data of the library is not const */
-    } self = {.in = post};
+    } self = {.in = context};
     char group[32];
 
     options.store = plugins->store;
-    join.candidate = post->name;
+    join.candidate = context->name;
     join.group = group;
     join.subscriber = (struct gavel_subscriber){.on_elected = on_elected, .user = self.out};
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
@@ -147,8 +147,8 @@ static int plugins_run(const struct post *post, void *user)
                                      : gavel_subscribe(candidate, &join.subscriber, NULL);
     }
     if (status != GAVEL_OK)
-        post_mark(post, MARK_FAILED, 0, clock_now(), status);
-    while (status == GAVEL_OK && post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
+        member_mark(context, MARK_FAILED, 0, clock_now(), status);
+    while (status == GAVEL_OK && member_listen(context, clock_now() + NS_PER_S) != RIG_QUIT)
         ;
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
     return status != GAVEL_OK ? 1 : 0;
@@ -341,7 +341,7 @@ static void write_csv(struct bench *bench, const struct loading *loading)
     FILE *file = length > 0 && (size_t)length < sizeof path ? fopen(path, "we") : NULL;
 
     if (!file)
-        return; /* the folder was made; what cannot be written there shows with the other files */
+        return; /* the directory was made; what cannot be written there shows with the other files */
     (void)fprintf(file, "load,per_minute\n");
     for (size_t i = 0; i < loading->count; i++)
         for (size_t n = 0; n < loading->servers[i].load_count; n++)

@@ -47,7 +47,7 @@ struct parallel_trial {
 };
 
 struct parallel {
-    const struct post *post;
+    const struct member_context *context;
     const struct parallel_plan *plan;
     struct parallel_trial *parallel;
     size_t count;
@@ -56,9 +56,9 @@ struct parallel {
     int log;
 };
 
-void parallel_log(const struct rig *rig, char ret_path[RIG_FOLDER_MAX + 32])
+void parallel_log(const struct rig *rig, char ret_path[RIG_DIRECTORY_MAX + 32])
 {
-    (void)snprintf(ret_path, RIG_FOLDER_MAX + 32, "%s/parallel.log", rig->folder);
+    (void)snprintf(ret_path, RIG_DIRECTORY_MAX + 32, "%s/parallel.log", rig->directory);
 }
 
 static _Noreturn void become(const struct parallel *parallel, const struct parallel_trial *parallel_trial,
@@ -136,7 +136,7 @@ static void fail_parallel_trial(struct parallel *parallel, struct parallel_trial
     (void)dprintf(parallel->log, "parallel_trial %zu of contender %zu: %s\n", parallel_trial->number,
                   parallel_trial->contender, why); /* the count of failures tells, too */
     for (; parallel_trial->trials_left; parallel_trial->trials_left--)
-        bench_result(parallel->post, parallel_trial->contender, PARALLEL_FAILED);
+        bench_result(parallel->context, parallel_trial->contender, PARALLEL_FAILED);
     end_parallel_trial(parallel_trial);
 }
 
@@ -161,7 +161,7 @@ static void hear(struct parallel *parallel, struct parallel_trial *parallel_tria
         settle(parallel, parallel_trial, member, now);
         return;
     }
-    bench_result(parallel->post, parallel_trial->contender, now - parallel_trial->sent_at);
+    bench_result(parallel->context, parallel_trial->contender, now - parallel_trial->sent_at);
     finish(&parallel_trial->members[victim]);
     if (--parallel_trial->trials_left == 0)
         end_parallel_trial(parallel_trial);
@@ -248,7 +248,7 @@ static bool turn(struct parallel *parallel)
     }
     gavel_ns left = ns_max(until - clock_now(), 0);
     const struct timespec timeout = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
-    parallel->polls[0] = (struct pollfd){.fd = parallel->post->control, .events = POLLIN};
+    parallel->polls[0] = (struct pollfd){.fd = parallel->context->control, .events = POLLIN};
     int ready =
         is_over ? 0 : ppoll(parallel->polls, 1 + parallel->count * PARALLEL_TRIAL_MEMBERS, &timeout, NULL);
     gavel_ns now = clock_now();
@@ -267,14 +267,15 @@ static bool turn(struct parallel *parallel)
     return true;
 }
 
-int parallel_run(const struct post *post, void *user)
+int parallel_run(const struct member_context *context, void *user)
 {
     const struct parallel_plan *plan = user;
-    struct parallel parallel = {.post = post, .plan = plan, .count = plan->parallel * plan->contender_count};
-    char path[RIG_FOLDER_MAX + 32];
+    struct parallel parallel = {
+        .context = context, .plan = plan, .count = plan->parallel * plan->contender_count};
+    char path[RIG_DIRECTORY_MAX + 32];
     bool is_good;
 
-    parallel_log(post->rig, path);
+    parallel_log(context->rig, path);
     prng_seed(&parallel.prng, entropy_u64());
     parallel.parallel = calloc(parallel.count + 1, sizeof *parallel.parallel);
     parallel.polls = calloc(1 + parallel.count * PARALLEL_TRIAL_MEMBERS, sizeof *parallel.polls);

@@ -39,14 +39,14 @@ struct parallel_plan {
 };
 
 /*
- * A post_run(); user is the plan. Leaves one MARK_RESULT for each trial, with
- * the contender's place as epoch and nanoseconds as value; the value is
+ * A member_run(); user is the plan. Leaves one MARK_RESULT for each trial, with
+ * the contender's place as epoch and nanoseconds as value; one with the value
  * PARALLEL_FAILED if a trial took too long or a process ended by itself.
  */
 #define PARALLEL_FAILED (-1)
-int parallel_run(const struct post *post, void *user);
+int parallel_run(const struct member_context *context, void *user);
 
-/* The file that the stderr of all contenders goes to. */
-void parallel_log(const struct rig *rig, char ret_path[RIG_FOLDER_MAX + 32]);
+/* Where what the contenders say on stderr goes, all in one file. */
+void parallel_log(const struct rig *rig, char ret_path[RIG_DIRECTORY_MAX + 32]);
 
 #endif

@@ -27,8 +27,8 @@
 
 struct server_store {
     char name[SERVER_NAME_MAX];
-    char url[RIG_FOLDER_MAX + 32];  /* as in struct rig */
-    char count[SERVER_COMMAND_MAX]; /* "": not counted */
+    char url[RIG_DIRECTORY_MAX + 32]; /* as in struct rig */
+    char count[SERVER_COMMAND_MAX];   /* "": nobody counts */
 };
 
 struct server_rival {

@@ -18,7 +18,7 @@
 /* One store and the processes that compete on it. */
 struct field {
     char name[SERVER_NAME_MAX];
-    const struct server_store *server; /* NULL: SQLite in the rig's folder */
+    const struct server_store *server; /* NULL: SQLite in the rig's directory */
     struct rig rig;
     struct runs runs;
     struct mark leader;

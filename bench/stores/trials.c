@@ -139,7 +139,7 @@ static void collect(struct race *race)
 /* What the contenders said last, for who looks into a failure. */
 static void print_log(const struct race *race)
 {
-    char path[RIG_FOLDER_MAX + 32], text[TAIL_BYTES + 1];
+    char path[RIG_DIRECTORY_MAX + 32], text[TAIL_BYTES + 1];
 
     parallel_log(race->rig, path);
     FILE *log = fopen(path, "re");

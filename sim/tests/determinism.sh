@@ -8,17 +8,17 @@ set -euo pipefail
 
 sim=$1
 kind=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 for seed in $(seq 1 25); do
-    "$sim" "$kind" --seed "$seed" --trace >"$folder/first"
-    "$sim" "$kind" --seed "$seed" --trace >"$folder/second"
-    cmp "$folder/first" "$folder/second"
-    if [ "$seed" -gt 1 ] && cmp -s "$folder/first" "$folder/previous"; then
+    "$sim" "$kind" --seed "$seed" --trace >"$scratch/first"
+    "$sim" "$kind" --seed "$seed" --trace >"$scratch/second"
+    cmp "$scratch/first" "$scratch/second"
+    if [ "$seed" -gt 1 ] && cmp -s "$scratch/first" "$scratch/previous"; then
         echo "seeds $((seed - 1)) and $seed give the same run: the seed is not used" >&2
         exit 1
     fi
-    mv "$folder/first" "$folder/previous"
+    mv "$scratch/first" "$scratch/previous"
 done
 echo "25 seeds, each twice: the same to the byte"

@@ -9,8 +9,8 @@ set -euo pipefail
 
 sim=$1
 kind=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 expect()
 {
@@ -29,28 +29,28 @@ session) bug=silence-from-before breaks='(deadline-true|S4|L2)' few='--nodes 0' 
 esac
 
 code=0
-"$sim" "$kind" --seeds 50 --planted "$bug" >"$folder/many" || code=$?
+"$sim" "$kind" --seeds 50 --planted "$bug" >"$scratch/many" || code=$?
 [ "$code" -eq 1 ]
-expect "$folder/many" "^FAILED: seed [0-9]+ breaks $breaks"
-expect "$folder/many" 'commit [^ ]+'
-expect "$folder/many" 'VIOLATION of'
+expect "$scratch/many" "^FAILED: seed [0-9]+ breaks $breaks"
+expect "$scratch/many" 'commit [^ ]+'
+expect "$scratch/many" 'VIOLATION of'
 
-replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/many" | sed -n 1p)
-shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$folder/many" | sed -n 1p)
+replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/many" | head -n 1)
+shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$scratch/many" | head -n 1)
 [ -n "$replay" ]
 for words in "$replay" "$shorten"; do
     code=0
     # shellcheck disable=SC2086 # the words of a command line
-    "$sim" $words >"$folder/again" || code=$?
+    "$sim" $words >"$scratch/again" || code=$?
     [ "$code" -eq 1 ]
-    expect "$folder/again" 'VIOLATION of'
+    expect "$scratch/again" 'VIOLATION of'
 done
 
 # What --minimize prints fails on its own, too.
-shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/again" | sed -n 1p)
+shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/again" | head -n 1)
 code=0
 # shellcheck disable=SC2086 # the words of a command line
-"$sim" $shorter >"$folder/shorter" || code=$?
+"$sim" $shorter >"$scratch/shorter" || code=$?
 [ "$code" -eq 1 ]
 
 # Wrong words on the command line: exit code 2, and a message that helps.
@@ -59,12 +59,12 @@ refuses()
     local message=$1
     shift
     code=0
-    "$sim" "$kind" "$@" >/dev/null 2>"$folder/message" || code=$?
+    "$sim" "$kind" "$@" >/dev/null 2>"$scratch/message" || code=$?
     if [ "$code" -ne 2 ]; then
         echo "gavel-sim $kind $*: exit code $code" >&2
         exit 1
     fi
-    expect "$folder/message" "$message"
+    expect "$scratch/message" "$message"
 }
 
 # shellcheck disable=SC2086 # the words of a command line
@@ -83,10 +83,10 @@ refuses '--trace means something only with --seed;' --seeds 5 --trace
 refuses '--from means something only with --seeds,' --seed 5 --from 3
 refuses '--trace and --minimize do not go together' --seed 5 --trace --minimize
 refuses "^gavel-sim $kind: say what to do: one of --seed, --seeds" --jobs 1
-expect "$folder/message" '^usage: gavel-sim'
+expect "$scratch/message" '^usage: gavel-sim'
 for word in -h --help; do
-    "$sim" "$kind" "$word" >"$folder/message"
-    expect "$folder/message" '^usage: gavel-sim'
+    "$sim" "$kind" "$word" >"$scratch/message"
+    expect "$scratch/message" '^usage: gavel-sim'
 done
 
 # What one simulator alone measures, the others do not know.
@@ -98,16 +98,16 @@ if [ "$kind" = raft ]; then
     refuses '--trials means something only with --failover;' --seed 1 --trials 2
     refuses 'only one of these at a time: --soak, --failover;' --failover --soak
     code=0
-    "$sim" raft --failover --trials 2 --planted lease-from-ack >"$folder/trials" || code=$?
+    "$sim" raft --failover --trials 2 --planted lease-from-ack >"$scratch/trials" || code=$?
     [ "$code" -eq 1 ]
-    expect "$folder/trials" '^FAILED: seed [0-9]+ \('
-    expect "$folder/trials" '^crash .* -  '
-    why=$(grep -m 1 '^FAILED: seed' "$folder/trials")
-    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/trials" | sed -n 1p)
+    expect "$scratch/trials" '^FAILED: seed [0-9]+ \('
+    expect "$scratch/trials" '^crash .* -  '
+    why=$(grep -m 1 '^FAILED: seed' "$scratch/trials")
+    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/trials" | head -n 1)
     code=0
     # shellcheck disable=SC2086 # the words of a command line
-    "$sim" $replay >"$folder/again" || code=$?
+    "$sim" $replay >"$scratch/again" || code=$?
     [ "$code" -eq 1 ]
-    grep -qxF "$why" "$folder/again"
+    grep -qxF "$why" "$scratch/again"
 fi
 echo "a failure is told, replayed and shortened"

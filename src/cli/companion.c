@@ -16,10 +16,10 @@ static bool is_program(const char *path)
 
 bool companion_find(const char *name, char ret_path[static PATH_MAX])
 {
-    /* From the folder of this program: bin, libexec/gavel, src/cli or bench of a build. */
-    static const char *const folders[] = {".",           "../daemon", "../src/cli", "../src/daemon",
-                                          "../../bench", "../sim",    "../../sim",  "../libexec/gavel",
-                                          "../sbin",     "../../bin", "../../sbin"};
+    /* From the directory of this program: bin, libexec/gavel, src/cli or bench of a build. */
+    static const char *const directories[] = {".",           "../daemon", "../src/cli", "../src/daemon",
+                                              "../../bench", "../sim",    "../../sim",  "../libexec/gavel",
+                                              "../sbin",     "../../bin", "../../sbin"};
     char own[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     int written;
@@ -28,11 +28,11 @@ bool companion_find(const char *name, char ret_path[static PATH_MAX])
     char *slash = strrchr(own, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; slash && i < sizeof folders / sizeof folders[0]; i++) {
-        written = snprintf(ret_path, PATH_MAX, "%s/%s/%s", own, folders[i], name);
+    for (size_t i = 0; slash && i < sizeof directories / sizeof directories[0]; i++) {
+        written = snprintf(ret_path, PATH_MAX, "%s/%s/%s", own, directories[i], name);
         if (written > 0 && written < PATH_MAX && is_program(ret_path))
             return true;
     }
-    written = snprintf(ret_path, PATH_MAX, "%s/%s", LIBEXEC_FOLDER, name);
+    written = snprintf(ret_path, PATH_MAX, "%s/%s", LIBEXEC_DIRECTORY, name);
     return written > 0 && written < PATH_MAX && is_program(ret_path);
 }

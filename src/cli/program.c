@@ -113,9 +113,9 @@ int program_start(const struct cli *cli, const struct command *command, char **a
 
     (void)snprintf(name, sizeof name, "gavel-%s", command->name);
     if (!companion_find(name, path))
-        return cli_fail(cli, GAVEL_ERR_NOT_FOUND,
-                        "there is no %s in " LIBEXEC_FOLDER ", nor beside this program; install all of gavel",
-                        name);
+        return cli_fail(
+            cli, GAVEL_ERR_NOT_FOUND,
+            "there is no %s in " LIBEXEC_DIRECTORY ", nor beside this program; install all of gavel", name);
     if (cli->ignored_sigpipe == false)
         (void)signal(SIGPIPE, SIG_DFL);
     (void)execv(path, argv);

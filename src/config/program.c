@@ -17,7 +17,7 @@
 enum finding {
     FOUND,
     MISSING,
-    HIDDEN, /* in a folder that we may not look into */
+    HIDDEN, /* in a directory that we may not look into */
     DENIED,
 };
 
@@ -45,14 +45,14 @@ static enum finding look_at(const char *path, const char **ret_reason)
 
 /* The path as the process in that directory will find it, always with a slash, so that nothing is
  * searched. */
-static char *path_join(struct arena *arena, const char *directory, const char *folder, size_t folder_length,
+static char *path_join(struct arena *arena, const char *directory, const char *entry, size_t entry_length,
                        const char *name)
 {
-    bool is_absolute = folder_length ? folder[0] == '/' : name[0] == '/';
+    bool is_absolute = entry_length ? entry[0] == '/' : name[0] == '/';
     const char *base = is_absolute ? "" : directory ? directory : ".";
 
-    return arena_text(arena, "%s%s%.*s%s%s", base, is_absolute ? "" : "/", (int)folder_length,
-                      folder_length ? folder : "", folder_length ? "/" : "", name);
+    return arena_text(arena, "%s%s%.*s%s%s", base, is_absolute ? "" : "/", (int)entry_length,
+                      entry_length ? entry : "", entry_length ? "/" : "", name);
 }
 
 static enum gavel_status no_memory(struct gavel_error *error)
@@ -86,17 +86,18 @@ static enum gavel_status find_path(struct arena *arena, const char *name, const 
 }
 
 /*
- * Any other name is searched for; one that cannot be executed is told of only if there is no other. A folder
- * that we may not look into has nothing for us, as shells see it: PATH may be that of somebody else.
+ * Any other name is searched for; one that cannot be executed is told of only if there is no other. A
+ * directory that we may not look into has nothing for us, as shells see it: PATH may be that of somebody
+ * else.
  */
 static enum gavel_status find_in(struct arena *arena, const char *name, const char *directory,
                                  const char *search, const char **ret_path, struct gavel_error *error)
 {
     const char *denied_path = NULL, *denied_reason = "";
 
-    for (const char *folder = search;; folder++) {
-        size_t length = strcspn(folder, ":");
-        char *path = path_join(arena, directory, folder, length, name);
+    for (const char *entry = search;; entry++) {
+        size_t length = strcspn(entry, ":");
+        char *path = path_join(arena, directory, entry, length, name);
         const char *reason = "";
         enum finding finding;
 
@@ -111,8 +112,8 @@ static enum gavel_status find_in(struct arena *arena, const char *name, const ch
             denied_path = path;
             denied_reason = reason;
         }
-        folder += length;
-        if (!*folder)
+        entry += length;
+        if (!*entry)
             break;
     }
     if (denied_path)

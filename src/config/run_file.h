@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The children of `gavel run`, as the list `children` of the configuration file
- * describes them. What is written there is checked here, with its line. What
- * depends on the system (programs, users, folders) is checked by run_plan.c,
- * when they are about to be run.
+ * The children of `gavel run`, as the list `children` of the configuration
+ * file tells of them. What is written there is checked here, with its line;
+ * what the system has to say on it (programs, users, directories) is asked by
+ * run_plan.c, when they are about to be run.
  */
 #ifndef CONFIG_RUN_FILE_H
 #define CONFIG_RUN_FILE_H

@@ -33,7 +33,7 @@ static enum gavel_status blame(struct making *making, const struct run_child *ch
     return error_set(making->error, cause->status, "%s", cause->message);
 }
 
-/* The whole path of the folder that a child runs in, since it is entered from elsewhere. */
+/* The whole path of the directory that a child runs in, since it is entered from elsewhere. */
 static enum gavel_status find_directory(struct making *making, const char *given, const char **ret_directory,
                                         struct gavel_error *error)
 {

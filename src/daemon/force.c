@@ -50,7 +50,7 @@ static bool ask(const struct daemon_config *config)
 static enum gavel_status force(const struct daemon_config *config, uint64_t *ret_generation,
                                struct gavel_error *error)
 {
-    struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
+    struct disk_options options = {.data_dir = config->data, .bytes_max = config->data_bytes_max};
     struct disk *disk = NULL;
     enum gavel_status status;
     bool is_new = false;

@@ -21,14 +21,14 @@
 
 struct life {
     const struct daemon_config *config;
-    struct node_page *page;
+    struct shared_memory *memory;
 };
 
 static int run_node(void *user)
 {
     const struct life *life = user;
 
-    return node_run(life->config, life->page);
+    return node_run(life->config, life->memory);
 }
 
 static int fail(int code, const char *message)
@@ -69,12 +69,12 @@ static int run(const struct daemon_config *config, bool has_no_guard)
         seal_key_of_name(config->cluster, guard.key);
     else if (seal_key_read(config->secret, guard.key, &error) != GAVEL_OK)
         return fail(DAEMON_EXIT_USAGE, error.message);
-    if (node_page_new(&life.page) != GAVEL_OK)
+    if (shared_memory_new(&life.memory) != GAVEL_OK)
         return fail(GUARD_PROCESS_EXIT_SYSTEM, "cannot get memory to share with the node");
-    guard.page = life.page;
+    guard.memory = life.memory;
     code = guard_process_run(&guard);
     explicit_bzero(guard.key, sizeof guard.key);
-    node_page_free(life.page);
+    shared_memory_free(life.memory);
     return code;
 }
 

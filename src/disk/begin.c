@@ -3,7 +3,7 @@
 /*
  * Beginning again: one more incarnation, and everything that is on disk, copied
  * into memory. The checksums are looked at a second time: what was right when
- * the folder was opened may have been read wrong now.
+ * the directory was opened may have been read wrong now.
  */
 #include "disk/internal.h"
 

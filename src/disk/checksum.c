@@ -6,7 +6,7 @@
  * the disk. This is a dozen lines: eight bytes at a time, each step of which
  * can be undone. So a change within eight bytes that stand together always
  * changes the result; any other passes with a chance of one in 2^64. It keeps
- * out accidents, not forgers: whoever can write into the folder is trusted.
+ * out accidents, not forgers: whoever can write into the directory is trusted.
  *
  * The constants are odd, so that multiplying by them can be undone: the 64 bits
  * after the point of the golden ratio and of the square root of three.

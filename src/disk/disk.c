@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Opening and closing a data folder; disk.h is its manual page. */
+/* Opening and closing a data directory; disk.h is its manual page. */
 #include "disk/disk.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@
 
 static enum gavel_status check_options(const struct disk_options *options, struct gavel_error *error)
 {
-    size_t length = options->folder ? strlen(options->folder) : 0;
+    size_t length = options->data_dir ? strlen(options->data_dir) : 0;
 
     if (length == 0 || length > PATH_MAX - 32)
         return error_set(error, GAVEL_ERR_INVALID, "the name of the data directory is %s",
@@ -59,17 +59,17 @@ enum gavel_status disk_open(const struct disk_options *options, struct disk **re
     if (!disk)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for the data directory");
     disk->lock_fd = -1;
-    memcpy(disk->folder, options->folder, strlen(options->folder));
+    memcpy(disk->data_dir, options->data_dir, strlen(options->data_dir));
     disk->identity = options->identity;
     disk->accepts_copy = options->accepts_copy;
     disk->seed = record_seed(&disk->identity);
     disk->bytes_max = options->bytes_max != 0 ? options->bytes_max : BYTES_MAX_DEFAULT;
-    status = disk_folder_prepare(disk, &is_new, error);
+    status = disk_directory_prepare(disk, &is_new, error);
     if (status == GAVEL_OK)
         status = disk_lock(disk, error);
     /* Once more: whoever had the lock may have founded it meanwhile. */
     if (status == GAVEL_OK)
-        status = disk_folder_prepare(disk, &is_new, error);
+        status = disk_directory_prepare(disk, &is_new, error);
     if (status == GAVEL_OK && !is_new)
         status = open_old(disk, error);
     if (status != GAVEL_OK) {

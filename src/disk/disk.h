@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The durable state of a node, in a folder of its own: one LMDB environment
- * (data.mdb) beside a lock file. Everything in it (cluster, generation, node,
- * incarnation, term, vote, promise, log, snapshot, configuration) is changed by
- * transactions that are durable when the call returns.
+ * What a node must not forget, in a directory of its own: one LMDB environment
+ * (data.mdb) beside a lock file. Everything of DESIGN §9 (cluster, generation,
+ * node, incarnation, term, vote, promise, log, snapshot, configuration) is
+ * changed by transactions that are durable when the call returns.
  *
  * Everything written carries a checksum over its key and its value, so that a
- * flipped bit, a page of another file or an entry in the wrong place is found
- * when the folder is opened. A damaged folder is refused: a node that has
- * forgotten something must not vote.
+ * bit that flipped, a page of another file and an entry in the wrong place are
+ * all found when the directory is opened. A damaged directory is refused: a node that
+ * has forgotten something must not vote.
  *
  * Not thread-safe: one thread at a time, which may block for as long as the
- * disk does. A lock keeps a second process out of the folder; it ends with the
- * process, and children do not inherit it.
+ * disk does. The directory is locked against a second process, by a lock that
+ * ends with the process and is not passed on to children.
  *
  * Errors, and what they mean to the caller:
  *   ERR_STORE_FULL     no room (the disk, or the limit); nothing was written; may be retried
@@ -21,9 +21,9 @@
  *   ERR_STORE_DENIED   permissions, or a read-only file system
  *   ERR_STORE_DAMAGED  a checksum is wrong, or the contents contradict themselves
  *   ERR_STORE_TOO_NEW  written by a newer gavel
- *   ERR_STATE          another process uses the folder
- *   ERR_INVALID        the folder belongs to another node or cluster, is not one of ours, or is a copy
- * The message names the folder, the reason and the remedy.
+ *   ERR_STATE          another process has the directory
+ *   ERR_INVALID        the directory belongs to another node or cluster, is not one of ours, or is a copy
+ * The message names the directory, the reason and the way out.
  */
 #ifndef DISK_H
 #define DISK_H
@@ -34,7 +34,7 @@
 
 struct disk;
 
-/* Whose folder it is. */
+/* Whose directory it is. */
 struct disk_identity {
     char cluster_name[DISK_NAME_MAX];
     char node_name[DISK_NAME_MAX];
@@ -43,7 +43,7 @@ struct disk_identity {
 };
 
 struct disk_options {
-    const char *folder; /* created with mode 0700, also its parents, if missing */
+    const char *data_dir; /* is made, with its parents' permissions kept (0700), if it does not exist */
     struct disk_identity identity;
     size_t bytes_max; /* limit for the data; 0: 1 GiB */
     /* data.mdb may be a copy: an operator has said that the original is no longer used. */
@@ -58,14 +58,13 @@ struct disk_write {
 };
 
 /*
- * Opens and locks the folder, and checks whose it is and every checksum in it.
- * *ret_is_new: nothing has been written yet; the caller then calls disk_found()
- * or closes it.
+ * Opens the directory, locks it, and checks whose it is and every checksum in it. *ret_is_new says that
+ * nothing has been written yet: the caller then calls disk_found() or closes it.
  */
 GAVEL_CHECKED enum gavel_status disk_open(const struct disk_options *options, struct disk **ret_disk,
                                           bool *ret_is_new, struct gavel_error *error);
 
-/* The first write into a new folder: whose it is, and its initial state and configuration. */
+/* The first write into a new directory: whose it is, and the state and configuration that it begins with. */
 GAVEL_CHECKED enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
                                            const struct raft_snapshot *snapshot, struct gavel_error *error);
 
@@ -82,12 +81,10 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
                                            struct gavel_error *error);
 
 /*
- * For a cluster that is lost for good: turns the state into a new cluster, one
- * generation later, whose only member is this node. Drops promise and vote,
- * keeps the log, and continues in a term that the lost nodes cannot have
- * reached, so that fencing tokens still grow. Terms that ran out of numbers are
- * lowered first (repair.c), so that the result can be loaded. Only in a folder
- * that is open and not yet begun.
+ * Cluster lost for good: the state as it stands becomes a cluster of its own, one generation later, whose
+ * only member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes
+ * cannot have reached, so that fencing tokens still grow. Terms that ran out of numbers are lowered first
+ * (repair.c): what it writes loads. Only in a directory that is open and not yet begun.
  */
 #define DISK_FORCED_TERMS (UINT64_C(1) << 20)
 GAVEL_CHECKED enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,

@@ -37,7 +37,7 @@ enum gavel_status disk_status_of(int code)
     case MDB_BAD_VALSIZE:
     case MDB_MAP_RESIZED:
         return GAVEL_ERR_STORE_DAMAGED;
-    case ENOENT: /* of the folder, and what is above it */
+    case ENOENT: /* of the directory, and what is above it */
     case ENOTDIR:
     case ELOOP:
     case ENAMETOOLONG:
@@ -58,7 +58,7 @@ enum gavel_status disk_damaged(const struct disk *disk, struct gavel_error *erro
     return error_set(
         error, GAVEL_ERR_STORE_DAMAGED,
         "the data directory %.120s is damaged: %s; a node that has forgotten something must not vote, so do not repair it and do not restore an old copy: set it aside, remove this node from the members, and let it join with an empty directory",
-        disk->folder, reason);
+        disk->data_dir, reason);
 }
 
 enum gavel_status disk_error(const struct disk *disk, int code, const char *what, struct gavel_error *error)
@@ -73,27 +73,27 @@ enum gavel_status disk_error(const struct disk *disk, int code, const char *what
         if (code == MDB_MAP_FULL || code == MDB_TXN_FULL)
             return error_set(error, status,
                              "the data directory %.200s may not grow beyond %zu bytes (%s); raise data_max",
-                             disk->folder, disk->bytes_max, what);
+                             disk->data_dir, disk->bytes_max, what);
         return error_set(
             error, status,
             "there is no space left for the data directory %.200s (%s: %s); free some space on its file system",
-            disk->folder, what, why);
+            disk->data_dir, what, why);
     case GAVEL_ERR_NO_MEMORY:
-        return error_set(error, status, "out of memory for the data directory %.200s (%s)", disk->folder,
+        return error_set(error, status, "out of memory for the data directory %.200s (%s)", disk->data_dir,
                          what);
     case GAVEL_ERR_STORE_DENIED:
         return error_set(
             error, status,
             "the data directory %.200s cannot be used (%s: %s); it must be on a file system that can be written, and belong to the user that runs the node",
-            disk->folder, what, why);
+            disk->data_dir, what, why);
     case GAVEL_ERR_INVALID:
         return error_set(error, status,
-                         "the data directory %.200s is not possible (%s: %s); name another one", disk->folder,
-                         what, why);
+                         "the data directory %.200s is not possible (%s: %s); name another one",
+                         disk->data_dir, what, why);
     default:
         return error_set(
             error, GAVEL_ERR_IO,
             "the data directory %.200s failed (%s: %s); the state on disk is unknown, so the node must stop: check the disk and the kernel's log, then start it again",
-            disk->folder, what, why);
+            disk->data_dir, what, why);
     }
 }

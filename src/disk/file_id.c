@@ -54,7 +54,7 @@ enum gavel_status disk_check_file_id(const struct disk *disk, struct gavel_error
         error, GAVEL_ERR_INVALID,
         "%s in the data directory %.150s is a copy: a copy may lack votes and entries that the node has promised to keep, so it must not vote. "
         "Use the original; if that is lost, replace the member (gavel member remove, an empty directory, gavel member add, --join); if it was moved here and nothing has run on the original since, start once with --accept-copy",
-        DISK_FILE, disk->folder);
+        DISK_FILE, disk->data_dir);
 }
 
 void disk_mark_read(const struct disk *disk, struct disk_mark *ret_mark)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The first write into a folder, and the last resort.
+ * The first write into a directory, and the last resort.
  *
  * The file is made under another name and gets its own when it is complete and
- * durable. So a crash leaves either a new folder or a founded one, and a
+ * durable. So a crash leaves either a new directory or a founded one, and a
  * data.mdb that holds nothing is never taken for a new one.
  */
 #include "disk/internal.h"
@@ -48,7 +48,7 @@ enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
     enum gavel_status status;
 
     if (disk->env)
-        return error_set(error, GAVEL_ERR_STATE, "the data directory %.200s is not new", disk->folder);
+        return error_set(error, GAVEL_ERR_STATE, "the data directory %.200s is not new", disk->data_dir);
     disk_path(disk, DISK_NEW_FILE, path);
     disk_path(disk, DISK_FILE, name);
     /* What a crash in here has left. */
@@ -60,7 +60,7 @@ enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
     if (status == GAVEL_OK && rename(path, name) < 0)
         status = disk_error(disk, errno, "giving " DISK_FILE " its name", error);
     if (status == GAVEL_OK)
-        status = disk_folder_sync(disk, error);
+        status = disk_directory_sync(disk, error);
     if (status == GAVEL_OK) {
         disk->config = snapshot->config;
         return GAVEL_OK;
@@ -140,14 +140,14 @@ enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_genera
         return error_set(
             error, GAVEL_ERR_STATE,
             "the data directory %.200s is empty: there is no cluster to continue; use the directory of a node that was a member",
-            disk->folder);
+            disk->data_dir);
     if (disk->is_begun)
-        return error_set(error, GAVEL_ERR_STATE, "the node of %.200s has begun already", disk->folder);
+        return error_set(error, GAVEL_ERR_STATE, "the node of %.200s has begun already", disk->data_dir);
     if (disk->config.count == 0)
         return error_set(
             error, GAVEL_ERR_STATE,
             "the node of %.200s has never heard from a leader: there is no cluster to continue; use the directory of another node",
-            disk->folder);
+            disk->data_dir);
     if (disk->contents.state.generation >= RAFT_NUMBER_MAX - 1 || disk->contents.last >= RAFT_NUMBER_MAX - 1)
         return disk_damaged(disk, error, "a number in it is too large to be true");
     status = disk_survey_terms(disk, &terms, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of this folder share. */
+/* What the files of this directory share. */
 #ifndef DISK_INTERNAL_H
 #define DISK_INTERNAL_H
 
@@ -20,15 +20,15 @@ struct disk_contents {
 };
 
 struct disk {
-    char folder[PATH_MAX];
+    char data_dir[PATH_MAX];
     struct disk_identity identity;
     uint64_t seed;                 /* of the checksums */
     struct record_file_id file_id; /* as in the record; empty in format 1 */
     bool accepts_copy;
     size_t bytes_max;
     int lock_fd;
-    MDB_env *env;     /* NULL while the folder is new */
-    MDB_dbi dbi;      /* the unnamed database */
+    MDB_env *env;     /* NULL as long as the directory is new */
+    MDB_dbi dbi;      /* the one database without a name */
     int fd;           /* LMDB's own, of data.mdb */
     size_t page_size; /* LMDB's */
     off_t file_bytes; /* the part of data.mdb that certainly has room on the disk */
@@ -61,11 +61,11 @@ GAVEL_CHECKED enum gavel_status disk_error(const struct disk *disk, int code, co
 GAVEL_CHECKED enum gavel_status disk_damaged(const struct disk *disk, struct gavel_error *error,
                                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* folder.c */
-GAVEL_CHECKED enum gavel_status disk_folder_prepare(struct disk *disk, bool *ret_is_new,
-                                                    struct gavel_error *error);
-GAVEL_CHECKED enum gavel_status disk_folder_sync(const struct disk *disk, struct gavel_error *error);
-/* The path of one of the files above. */
+/* directory.c */
+GAVEL_CHECKED enum gavel_status disk_directory_prepare(struct disk *disk, bool *ret_is_new,
+                                                       struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status disk_directory_sync(const struct disk *disk, struct gavel_error *error);
+/* Of one of the files above. */
 void disk_path(const struct disk *disk, const char *file, char ret_path[DISK_PATH_BYTES]);
 
 /* lock.c */

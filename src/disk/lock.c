@@ -6,7 +6,7 @@
  * forked do not keep it, as they would a flock() or an open-file lock. Its
  * drawback, that closing any descriptor of the file gives it up, cannot bite:
  * nobody else opens this file. It does not tell two users in one process
- * apart; a node opens its folder once.
+ * apart; a node opens its directory once.
  *
  * Who holds it is asked of the kernel. The number is also written into the
  * file, for people.
@@ -34,7 +34,7 @@ static enum gavel_status taken(const struct disk *disk, struct gavel_error *erro
     return error_set(
         error, GAVEL_ERR_STATE,
         "%s uses the data directory %.200s; every node needs one of its own, so stop that process or give this one another directory",
-        holder, disk->folder);
+        holder, disk->data_dir);
 }
 
 enum gavel_status disk_lock(struct disk *disk, struct gavel_error *error)

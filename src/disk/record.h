@@ -4,8 +4,8 @@
  * The records of the database: keys and values as bytes.
  *
  *   key             value, after 8 bytes of checksum; numbers little-endian
- *   'a'             whose folder it is, and the version of the format
- *   'b'             the snapshot: its index and term, the configuration, its size
+ *   'a'             whose directory it is, and the version of the format
+ *   'b'             the snapshot: where it stands, the configuration, its size
  *   'c' number      a piece of its bytes (number: 4 bytes, big-endian, from 0)
  *   'e' index       an entry of the log (index: 8 bytes, big-endian)
  *   'y'             what is known about the data directories of the others; may be missing
@@ -58,7 +58,7 @@ struct record_key record_key_entry(raft_index index);
 struct record_key record_key_met(void);
 struct record_key record_key_state(void);
 
-/* The seed of a folder's checksums, so that a page of another node's file is also found. */
+/* What the checksums of a directory begin with, so that a page of another node's file is found too. */
 uint64_t record_seed(const struct disk_identity *identity);
 
 /* The checksum of a record: of its key, then of its value. */

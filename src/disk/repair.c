@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Terms that no number of elections leads to, in a folder that shall go on as a
+ * Terms that no number of elections leads to, in a directory that shall go on as a
  * new cluster. A message with such a term, which nodes of before 0.7.0 believed,
  * leaves nothing for the elections that come after: the numbers have run out.
  *
@@ -32,7 +32,7 @@ static int read_entry(const struct disk *disk, MDB_txn *txn, raft_index index, s
     if (value.mv_size < RECORD_SUM_BYTES ||
         record_get_entry((const uint8_t *)value.mv_data + RECORD_SUM_BYTES, value.mv_size - RECORD_SUM_BYTES,
                          ret_entry) != GAVEL_OK)
-        return MDB_CORRUPTED; /* it was checked when the folder was opened */
+        return MDB_CORRUPTED; /* it was checked when the directory was opened */
     return 0;
 }
 

@@ -114,7 +114,7 @@ static enum gavel_status check_limit(const struct disk *disk, const MDB_stat *st
     return error_set(
         error, GAVEL_ERR_STORE_FULL,
         "the data directory %.200s has %zu of %zu bytes in use and keeps the rest for snapshots; it takes more once the log is compacted; if that does not help, raise data_max",
-        disk->folder, used * disk->page_size, disk->bytes_max);
+        disk->data_dir, used * disk->page_size, disk->bytes_max);
 }
 
 enum gavel_status disk_make_room(struct disk *disk, enum disk_need need, size_t bytes, size_t records,

@@ -22,7 +22,7 @@ enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error
     return error_set(
         error, GAVEL_ERR_IO,
         "a write to the data directory %.200s has failed before; nothing more is written: check the disk and start the node again",
-        disk->folder);
+        disk->data_dir);
 }
 
 enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk, struct gavel_error *error)
@@ -88,7 +88,7 @@ static int reserve(struct disk_txn *txn, struct record_key *key, size_t size, ui
 
 static void seal(const struct disk_txn *txn, const struct record_key *key, uint8_t *body, size_t size)
 {
-    /* Whose folder it is must be readable by those whose it is not. */
+    /* Whose directory it is must be readable by those whose it is not. */
     uint64_t seed = key->bytes[0] == 'a' ? 0 : txn->disk->seed;
 
     record_put_u64(body - RECORD_SUM_BYTES, record_sum(seed, key->bytes, key->size, body, size));

@@ -87,13 +87,13 @@ static enum gavel_status check_identity(struct walk *w)
         return error_set(
             w->error, GAVEL_ERR_INVALID,
             "%s in the directory %.200s is a database of something else; name the right directory, or an empty one",
-            DISK_FILE, disk->folder);
+            DISK_FILE, disk->data_dir);
     status = record_get_identity(w->body, w->size, &identity, &w->file_id, &version);
     if (status == GAVEL_ERR_STORE_TOO_NEW)
         return error_set(
             w->error, status,
             "the data directory %.200s has format %u, of a newer gavel, and this one knows %u; install the newer one",
-            disk->folder, version, RECORD_VERSION);
+            disk->data_dir, version, RECORD_VERSION);
     if (status != GAVEL_OK)
         return disk_damaged(disk, w->error, "it does not say whose it is");
     if (identity.cluster != ours->cluster || identity.node != ours->node ||
@@ -102,7 +102,7 @@ static enum gavel_status check_identity(struct walk *w)
         return error_set(
             w->error, GAVEL_ERR_INVALID,
             "the data directory %.150s belongs to node %s of cluster %s, and this is node %s of cluster %s; name the right directory, or the right node",
-            disk->folder, identity.node_name, identity.cluster_name, ours->node_name, ours->cluster_name);
+            disk->data_dir, identity.node_name, identity.cluster_name, ours->node_name, ours->cluster_name);
     return next(w, MDB_NEXT);
 }
 

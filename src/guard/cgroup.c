@@ -81,7 +81,7 @@ static const char *below_root(const char *path, const char *root)
 }
 
 /* One line of mountinfo: 36 35 0:30 /top /where options … - type source options */
-static bool read_mount(char *line, const char *path, char *ret_folder, size_t size)
+static bool read_mount(char *line, const char *path, char *ret_directory, size_t size)
 {
     const char *type = strstr(line, " - cgroup2 ");
     const char *below;
@@ -98,10 +98,10 @@ static bool read_mount(char *line, const char *path, char *ret_folder, size_t si
     unescape(fields[3]);
     unescape(fields[4]);
     below = below_root(path, fields[3]);
-    return below && (size_t)snprintf(ret_folder, size, "%s%s", fields[4], below) < size;
+    return below && (size_t)snprintf(ret_directory, size, "%s%s", fields[4], below) < size;
 }
 
-bool cgroup_find(const char *cgroups, const char *mounts, char *ret_folder, size_t size)
+bool cgroup_find(const char *cgroups, const char *mounts, char *ret_directory, size_t size)
 {
     char path[512];
     bool is_found = false;
@@ -114,52 +114,53 @@ bool cgroup_find(const char *cgroups, const char *mounts, char *ret_folder, size
         return false;
     }
     while (!is_found && (line = strsep(&rest, "\n")) != NULL)
-        is_found = read_mount(line, path, ret_folder, size);
+        is_found = read_mount(line, path, ret_directory, size);
     free(copy);
     return is_found;
 }
 
-static bool has_mark(const char *folder, const char *name)
+static bool has_mark(const char *directory, const char *name)
 {
     char value[8];
-    ssize_t size = getxattr(folder, name, value, sizeof value);
+    ssize_t size = getxattr(directory, name, value, sizeof value);
 
     return size >= 1 && value[0] == '1';
 }
 
-/* Root can write everywhere, so for it only the mark says that nobody else looks after this folder. */
-static bool is_delegated(const char *folder)
+/* Root can write everywhere, so for it only the mark says that nobody else looks after this directory. */
+static bool is_delegated(const char *directory)
 {
     char procs[600];
 
-    if (has_mark(folder, "user.delegate") || has_mark(folder, "trusted.delegate"))
+    if (has_mark(directory, "user.delegate") || has_mark(directory, "trusted.delegate"))
         return true;
     if (geteuid() == 0)
         return false;
-    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", folder); /* folders are shorter */
-    return access(folder, W_OK | X_OK) == 0 && access(procs, W_OK) == 0;
+    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", directory); /* directories are shorter */
+    return access(directory, W_OK | X_OK) == 0 && access(procs, W_OK) == 0;
 }
 
 #define NEXT_STEP "put Delegate=yes into the systemd unit, or use --contain=walk"
 
-static enum gavel_status find_folder(bool forced, char *ret_folder, size_t size, struct gavel_error *error)
+static enum gavel_status find_directory(bool forced, char *ret_directory, size_t size,
+                                        struct gavel_error *error)
 {
     char *cgroups = read_text("/proc/self/cgroup");
     char *mounts = read_text("/proc/self/mountinfo");
     enum gavel_status status = GAVEL_OK;
 
-    if (!cgroups || !mounts || !cgroup_find(cgroups, mounts, ret_folder, size))
+    if (!cgroups || !mounts || !cgroup_find(cgroups, mounts, ret_directory, size))
         status =
             error_set(error, GAVEL_ERR_STATE, "this system shows no cgroup v2 for gavel; use --contain=walk");
-    else if (!forced && !is_delegated(ret_folder))
+    else if (!forced && !is_delegated(ret_directory))
         status = error_set(error, GAVEL_ERR_STATE, "the cgroup %s is not delegated to gavel; " NEXT_STEP,
-                           ret_folder);
+                           ret_directory);
     free(cgroups);
     free(mounts);
     return status;
 }
 
-static enum gavel_status make_folder(struct tree *tree, const char *parent, struct gavel_error *error)
+static enum gavel_status make_directory(struct tree *tree, const char *parent, struct gavel_error *error)
 {
     struct proc_stat self;
 
@@ -233,10 +234,10 @@ static bool can_clone(const struct tree *tree)
 enum gavel_status cgroup_open(struct tree *tree, bool forced, struct gavel_error *error)
 {
     char parent[sizeof tree->cgroup];
-    enum gavel_status status = find_folder(forced, parent, sizeof parent, error);
+    enum gavel_status status = find_directory(forced, parent, sizeof parent, error);
 
     if (status == GAVEL_OK)
-        status = make_folder(tree, parent, error);
+        status = make_directory(tree, parent, error);
     if (status != GAVEL_OK)
         return status;
     if (!open_files(tree)) {
@@ -290,7 +291,7 @@ bool cgroup_is_populated(const struct tree *tree)
         return false;
     size = pread(tree->events_fd, text, sizeof text - 1, 0);
     if (size <= 0)
-        return false; /* the folder was removed, which only an empty one can be */
+        return false; /* the directory was removed, which only an empty one can be */
     text[size] = '\0';
     return strstr(text, "populated 1") != NULL;
 }

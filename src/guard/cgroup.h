@@ -15,13 +15,13 @@
 
 /*
  * Makes one and fills in the cgroup fields of the tree. Unless `forced`, only
- * where our own cgroup was delegated to us: its folder belongs to us, or
- * systemd has marked it so (Delegate=yes). ERR_STATE, with what to do, if that
- * is not possible. Allocates; only for use at the start.
+ * where the directory we are in was delegated to us: it belongs to us, or
+ * systemd has marked it so (Delegate=yes). ERR_STATE, and what to do, if it
+ * cannot be had. Allocates; for the beginning only.
  */
 GAVEL_CHECKED enum gavel_status cgroup_open(struct tree *tree, bool forced, struct gavel_error *error);
 
-/* Closes everything and removes the folder if no process is in it. Safe without one. */
+/* Closes everything and removes the directory if nobody is in it. Safe without one. */
 void cgroup_close(struct tree *tree);
 
 /* Kills every process in it. Does nothing without one. */
@@ -45,6 +45,6 @@ bool cgroup_is_populated(const struct tree *tree);
  * /proc/self/cgroup, `mounts` that of /proc/self/mountinfo. False if we can see
  * no version 2. For cgroup_open(), and for tests.
  */
-bool cgroup_find(const char *cgroups, const char *mounts, char *ret_folder, size_t size);
+bool cgroup_find(const char *cgroups, const char *mounts, char *ret_directory, size_t size);
 
 #endif

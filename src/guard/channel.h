@@ -26,7 +26,7 @@ struct order {
 struct guard_shared {
     _Atomic uint64_t dead_epoch; /* nothing runs for it or an earlier one, and never will */
     struct gavel_error error;    /* why the guard could not start */
-    char cgroup[512];            /* the folder of its cgroup, for use after its death; "" without one */
+    char cgroup[512];            /* the directory of its cgroup, for whoever outlives it; "" without one */
 };
 
 /* What the guard process starts with. */

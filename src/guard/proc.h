@@ -52,7 +52,8 @@ int proc_open_pidfd(struct tree *tree, pid_t pid);
 /* Whether the process of a pidfd existed (alive, or dead and not reaped) when the signal was sent. */
 bool proc_signal(int pidfd, int signal_number);
 
-/* Calls back with every entry name that is a number. False if the folder could not be read to its end. */
+/* Calls back with every number that is the name of an entry. False if the directory could not be read to its
+ * end. */
 typedef void proc_entry_cb(void *user, pid_t number);
 bool proc_list(struct tree *tree, const char *path, proc_entry_cb *cb, void *user);
 

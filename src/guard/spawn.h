@@ -10,7 +10,7 @@
 
 struct spawn {
     const struct guard_command *command;
-    const struct guard_child *child; /* whose user, folder, environment and output it gets */
+    const struct guard_child *child; /* whose user, directory, environment and output it gets */
     struct tree *tree;
     const sigset_t *signal_mask;
     bool ignores_sigpipe;

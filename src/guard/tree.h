@@ -42,8 +42,8 @@ struct tree {
     bool has_cgroup;
     bool can_clone;   /* children may be born in it */
     bool is_spent;    /* it was killed, see cgroup_renew() */
-    char cgroup[512]; /* its folder; "" without one */
-    int cgroup_fd;    /* of that folder; -1 without one, as the next three */
+    char cgroup[512]; /* its directory; "" without one */
+    int cgroup_fd;    /* of that directory; -1 without one, as the next three */
     int procs_fd;     /* of cgroup.procs */
     int kill_fd;      /* of cgroup.kill */
     int events_fd;    /* of cgroup.events */

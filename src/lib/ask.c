@@ -52,7 +52,7 @@ enum gavel_status gavel_subscribe(struct gavel_candidate *candidate,
         return GAVEL_ERR_NO_MEMORY;
     }
     command->subscription = subscription;
-    command_post(gavel, command);
+    command_enqueue(gavel, command);
     return GAVEL_OK;
 }
 
@@ -73,7 +73,7 @@ enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t 
     if (handle_is_driver(gavel))
         return command_withdraw(gavel, candidate, id) ? GAVEL_OK : deliver_unsubscribe(candidate, id);
     pthread_mutex_lock(&gavel->mutex);
-    command_post_locked(gavel, &command);
+    command_enqueue_locked(gavel, &command);
     (void)loop_wait(gavel, is_done, &command, NEVER); /* bounded by the callbacks under way */
     pthread_mutex_unlock(&gavel->mutex);
     return command.status;
@@ -104,7 +104,7 @@ enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *su
         return GAVEL_ERR_NO_MEMORY;
     if (successor)
         strcpy(command->name, successor); /* checked above */
-    command_post(candidate->gavel, command);
+    command_enqueue(candidate->gavel, command);
     return GAVEL_OK;
 }
 
@@ -119,7 +119,7 @@ enum gavel_status gavel_finish(struct gavel_candidate *candidate)
     command = command_new(COMMAND_FINISH, candidate);
     if (!command)
         return GAVEL_ERR_NO_MEMORY;
-    command_post(candidate->gavel, command);
+    command_enqueue(candidate->gavel, command);
     return GAVEL_OK;
 }
 
@@ -135,7 +135,7 @@ enum gavel_status gavel_set_eligible(struct gavel_candidate *candidate, bool eli
     if (!command)
         return GAVEL_ERR_NO_MEMORY;
     command->flag = eligible;
-    command_post(candidate->gavel, command);
+    command_enqueue(candidate->gavel, command);
     return GAVEL_OK;
 }
 
@@ -211,7 +211,7 @@ static enum gavel_status pursue(struct wish *wish, bool force, gavel_ns until)
         command->flag = force;
         command->epoch = wish->seen_epoch;
         strcpy(command->name, wish->desired); /* checked by the caller */
-        command_post_locked(gavel, command);
+        command_enqueue_locked(gavel, command);
         is_fulfilled = loop_wait(gavel, look, wish, ns_min(again_at, until));
     }
     pthread_mutex_unlock(&gavel->mutex);

@@ -161,7 +161,7 @@ static enum gavel_status enter(struct gavel_candidate *candidate, struct gavel_e
         status = lib_candidate_enlist(candidate);
     if (status == GAVEL_OK) {
         take_on_death_entry(candidate);
-        command_post_locked(gavel, &candidate->start_command);
+        command_enqueue_locked(gavel, &candidate->start_command);
     } else {
         publish_return(&gavel->publish, candidate->published);
     }
@@ -216,7 +216,7 @@ static bool ask_to_stop(struct gavel_candidate *candidate)
     if (candidate->is_stop_asked)
         return false;
     candidate->is_stop_asked = true;
-    command_post_locked(candidate->gavel, &candidate->stop_command);
+    command_enqueue_locked(candidate->gavel, &candidate->stop_command);
     return true;
 }
 

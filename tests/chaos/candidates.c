@@ -16,7 +16,7 @@
 
 static void log_path(const struct candidates *candidates, int group, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "%s/beats-g%d", candidates->cluster->folder, group + 1);
+    snprintf(buffer, size, "%s/beats-g%d", candidates->cluster->directory, group + 1);
 }
 
 /* In the child. */
@@ -31,7 +31,7 @@ static void become(const struct candidates *candidates, int number)
     snprintf(group, sizeof group, "g%d", candidate->group + 1);
     snprintf(id, sizeof id, "candidate%d", number + 1);
     snprintf(member, sizeof member, "%d", number + 1);
-    snprintf(said, sizeof said, "%s/%s.candidate", candidates->cluster->folder, id);
+    snprintf(said, sizeof said, "%s/%s.candidate", candidates->cluster->directory, id);
     log_path(candidates, candidate->group, log, sizeof log);
     fd = open(said, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
     /* Nothing outlives the test. */
@@ -84,8 +84,8 @@ void candidates_start(struct candidates *candidates, struct cluster *cluster, co
                                  i ? "," : "", address);
     }
     snprintf(candidates->address + used, sizeof candidates->address - used,
-             "?ca=%s/ca.crt&cert=%s/candidate.crt&key=%s/candidate.key", cluster->folder, cluster->folder,
-             cluster->folder);
+             "?ca=%s/ca.crt&cert=%s/candidate.crt&key=%s/candidate.key", cluster->directory,
+             cluster->directory, cluster->directory);
     for (int i = 0; i < CANDIDATES; i++) {
         candidates->list[i] =
             (struct candidate){.node = i % cluster->founders,

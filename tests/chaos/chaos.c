@@ -221,7 +221,7 @@ static bool judge_beats(const struct chaos *chaos, const char *beat_referee)
     int status;
     pid_t pid;
 
-    snprintf(path, sizeof path, "%s/beats", chaos->cluster.folder);
+    snprintf(path, sizeof path, "%s/beats", chaos->cluster.directory);
     fflush(stdout);
     pid = fork();
     if (pid == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Processes and folders of a cluster; what is asked of the nodes is in cluster_look.c. */
+/* Processes and directories of a cluster; what is asked of the nodes is in cluster_look.c. */
 #include "cluster.h"
 
 #include "cluster_files.h"
@@ -60,13 +60,13 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
     if (!realpath(gavel, cluster->gavel) || !realpath(gaveld, cluster->gaveld) ||
         (beat && !realpath(beat, cluster->beat)))
         die("chaos: a program that is not there");
-    snprintf(cluster->folder, sizeof cluster->folder, "%s/gavel-chaos-XXXXXX",
+    snprintf(cluster->directory, sizeof cluster->directory, "%s/gavel-chaos-XXXXXX",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!net_make(&cluster->net, count, why, size))
         return false;
-    if (!mkdtemp(cluster->folder))
+    if (!mkdtemp(cluster->directory))
         die("chaos: mkdtemp");
-    snprintf(path, sizeof path, "%s/deeds", cluster->folder);
+    snprintf(path, sizeof path, "%s/deeds", cluster->directory);
     cluster->deeds = fopen(path, "we");
     if (!cluster->deeds)
         die(path);
@@ -74,7 +74,7 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
         struct cluster_node *m = &cluster->nodes[i];
 
         snprintf(m->name, sizeof m->name, "n%d", i + 1);
-        snprintf(path, sizeof path, "%s/%s.log", cluster->folder, m->name);
+        snprintf(path, sizeof path, "%s/%s.log", cluster->directory, m->name);
         m->log = open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
         if (m->log < 0)
             die(path);
@@ -84,7 +84,7 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L))
         die("chaos: prctl");
     cluster_write_files(cluster);
-    snprintf(path, sizeof path, "%s/naps", cluster->folder);
+    snprintf(path, sizeof path, "%s/naps", cluster->directory);
     naps_start(&cluster->naps, path);
     return true;
 }
@@ -108,9 +108,9 @@ void cluster_done(struct cluster *cluster, bool is_kept)
     if (cluster->deeds)
         fclose(cluster->deeds);
     if (is_kept)
-        printf("# logs are kept in %s\n", cluster->folder);
+        printf("# logs are kept in %s\n", cluster->directory);
     else
-        (void)nftw(cluster->folder, remove_one, 16,
+        (void)nftw(cluster->directory, remove_one, 16,
                    FTW_DEPTH | FTW_PHYS); /* what is left in /tmp harms nobody */
     net_done(&cluster->net);
 }
@@ -132,7 +132,7 @@ void cluster_start(struct cluster *cluster, int node)
     /* Nothing outlives the test. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() == 1 || !net_enter(&cluster->net, node))
         _exit(126);
-    snprintf(config, sizeof config, "%s/%s.yaml", cluster->folder, m->name);
+    snprintf(config, sizeof config, "%s/%s.yaml", cluster->directory, m->name);
     dup2(m->log, STDERR_FILENO);
     dup2(m->log, STDOUT_FILENO);
     execl(cluster->gaveld, "gaveld", "--config", config, m->is_founder ? "--bootstrap" : "--join",
@@ -282,14 +282,14 @@ bool cluster_referee(struct cluster *cluster, size_t claims_min)
     bool is_good;
 
     fflush(cluster->deeds);
-    snprintf(path, sizeof path, "%s/deeds", cluster->folder);
+    snprintf(path, sizeof path, "%s/deeds", cluster->directory);
     if (!referee_read_deeds(referee, path))
         die(path);
-    snprintf(path, sizeof path, "%s/naps", cluster->folder);
+    snprintf(path, sizeof path, "%s/naps", cluster->directory);
     if (!referee_read_deeds(referee, path))
         die(path);
     for (int i = 0; i < cluster->count; i++) {
-        snprintf(path, sizeof path, "%s/%s.log", cluster->folder, cluster->nodes[i].name);
+        snprintf(path, sizeof path, "%s/%s.log", cluster->directory, cluster->nodes[i].name);
         if (!referee_read_log(referee, cluster->nodes[i].name, path))
             die(path);
     }
@@ -315,7 +315,7 @@ bool cluster_is_sane(const struct cluster *cluster)
     for (int i = 0; i < cluster->count; i++) {
         FILE *file;
 
-        snprintf(path, sizeof path, "%s/%s.log", cluster->folder, cluster->nodes[i].name);
+        snprintf(path, sizeof path, "%s/%s.log", cluster->directory, cluster->nodes[i].name);
         file = fopen(path, "re");
         if (!file)
             die(path);

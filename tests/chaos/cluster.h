@@ -35,7 +35,7 @@ struct cluster {
     char gaveld[PATH_MAX];
     char gavel[PATH_MAX];
     char beat[PATH_MAX]; /* what leader_commands runs on the leader; "": nothing */
-    char folder[PATH_MAX];
+    char directory[PATH_MAX];
     int witness; /* it votes, and must never lead; -1: none */
     FILE *deeds;
     struct cluster_node nodes[CLUSTER_MAX];
@@ -61,7 +61,7 @@ struct cluster_status {
 };
 
 /*
- * A network of `count` nodes of which `founders` begin the cluster, their folders, certificates and
+ * A network of `count` nodes of which `founders` begin the cluster, their directories, certificates and
  * configurations; nothing runs yet. False, and a reason, if namespaces cannot be made here.
  */
 bool cluster_make(struct cluster *cluster, int count, int founders, const char *gavel, const char *gaveld,
@@ -70,7 +70,7 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
 /* Makes one of the founders a witness; before anything is started. */
 void cluster_set_witness(struct cluster *cluster, int node);
 
-/* Kills everything that still runs and removes the folder, unless it is to be kept. */
+/* Kills whatever still runs and removes the directory, unless it is to be kept. */
 void cluster_done(struct cluster *cluster, bool is_kept);
 
 /* Starts the guard of a node; a founder bootstraps, another joins. */

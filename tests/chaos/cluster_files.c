@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs gavel with these words in the folder of the cluster, silently. */
+/* Runs gavel with these words in the directory of the cluster, silently. */
 static bool run_gavel(const struct cluster *cluster, const char *const words[])
 {
     char *arguments[16] = {NULL};
@@ -18,7 +18,7 @@ static bool run_gavel(const struct cluster *cluster, const char *const words[])
         arguments[count++] = strdup("gavel");
         for (; *words && count < 15; words++)
             arguments[count++] = strdup(*words);
-        if (chdir(cluster->folder) || !freopen("gavel.out", "a", stdout) ||
+        if (chdir(cluster->directory) || !freopen("gavel.out", "a", stdout) ||
             !freopen("gavel.err", "a", stderr))
             _exit(126);
         execv(cluster->gavel, arguments);
@@ -33,7 +33,7 @@ static bool write_config(const struct cluster *cluster, int node)
     const char *name = cluster->nodes[node].name;
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s.yaml", cluster->folder, name);
+    snprintf(path, sizeof path, "%s/%s.yaml", cluster->directory, name);
     file = fopen(path, "we");
     if (!file)
         return false;
@@ -41,10 +41,10 @@ static bool write_config(const struct cluster *cluster, int node)
     fprintf(file,
             "cluster: chaos\nnode: %s\nlisten: %s:7400\napi: 127.0.0.1:%d\ndata: %s/%s\nlog_level: debug\n"
             "snapshot_entries: 100\nclients: %s:7600\n",
-            name, address, CLUSTER_API_PORT(node), cluster->folder, name, address);
+            name, address, CLUSTER_API_PORT(node), cluster->directory, name, address);
     fprintf(file, "tls:\n  ca: %s/ca.crt\n  cert: %s/%s.crt\n  key: %s/%s.key\n  api: false\n",
-            cluster->folder, cluster->folder, name, cluster->folder, name);
-    fprintf(file, "secret: %s/cluster.secret\npeers:\n", cluster->folder);
+            cluster->directory, cluster->directory, name, cluster->directory, name);
+    fprintf(file, "secret: %s/cluster.secret\npeers:\n", cluster->directory);
     for (int i = 0; i < cluster->count; i++) {
         if (!cluster->nodes[i].is_founder && i != node)
             continue;
@@ -58,7 +58,7 @@ static bool write_config(const struct cluster *cluster, int node)
                 "timing: {lease_ms: 450, election_timeout_min_ms: 450, election_timeout_max_ms: "
                 "900}\nleader_commands:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"
                 "      command: [\"%s\", \"%s/beats\"]\n      environment: {BEAT_MEMBER: \"%d\"}\n",
-                cluster->beat, cluster->folder, node);
+                cluster->beat, cluster->directory, node);
     return fclose(file) == 0;
 }
 
@@ -80,7 +80,7 @@ void cluster_write_files(struct cluster *cluster)
     for (int i = 0; is_done && i < cluster->count; i++)
         is_done = issue(cluster, i) && write_config(cluster, i);
     if (!is_done) {
-        printf("Bail out! gavel cert failed; see gavel.err in %s\n", cluster->folder);
+        printf("Bail out! gavel cert failed; see gavel.err in %s\n", cluster->directory);
         exit(1);
     }
 }
@@ -90,7 +90,7 @@ void cluster_set_witness(struct cluster *cluster, int node)
     cluster->witness = node;
     for (int i = 0; i < cluster->count; i++)
         if (!write_config(cluster, i)) {
-            printf("Bail out! cannot write to %s\n", cluster->folder);
+            printf("Bail out! cannot write to %s\n", cluster->directory);
             exit(1);
         }
 }

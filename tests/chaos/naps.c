@@ -18,11 +18,11 @@
 #define EVERY_NS 2000000
 #define NAP_NS 20000000
 
-struct naps_page {
+struct naps_shared {
     _Atomic int count;
 };
 
-static _Noreturn void watch(struct naps_page *page, FILE *file)
+static _Noreturn void watch(struct naps_shared *shared, FILE *file)
 {
     const struct sched_param before_all = {.sched_priority = sched_get_priority_max(SCHED_FIFO)};
     int64_t last;
@@ -37,7 +37,7 @@ static _Noreturn void watch(struct naps_page *page, FILE *file)
         now = now_ns();
         if (now - last < NAP_NS)
             continue;
-        atomic_fetch_add(&page->count, 1);
+        atomic_fetch_add(&shared->count, 1);
         fprintf(file, "msg=slept at_ns=%lld until_ns=%lld\n", (long long)last, (long long)now);
         fflush(file);
     }
@@ -47,14 +47,15 @@ void naps_start(struct naps *naps, const char *path)
 {
     FILE *file = fopen(path, "we");
 
-    naps->page = mmap(NULL, sizeof *naps->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!file || naps->page == MAP_FAILED) {
+    naps->shared =
+        mmap(NULL, sizeof *naps->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!file || naps->shared == MAP_FAILED) {
         perror("chaos: the watcher of naps");
         abort();
     }
     naps->pid = fork();
     if (naps->pid == 0)
-        watch(naps->page, file);
+        watch(naps->shared, file);
     fclose(file);
 }
 
@@ -64,8 +65,8 @@ void naps_stop(struct naps *naps)
         return;
     (void)kill(naps->pid, SIGKILL); /* a child of ours that is not waited for */
     (void)waitpid(naps->pid, NULL, 0);
-    (void)munmap(naps->page, sizeof *naps->page);
+    (void)munmap(naps->shared, sizeof *naps->shared);
     naps->pid = 0;
 }
 
-int naps_count(const struct naps *naps) { return atomic_load(&naps->page->count); }
+int naps_count(const struct naps *naps) { return atomic_load(&naps->shared->count); }

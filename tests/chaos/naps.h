@@ -14,7 +14,7 @@
 
 struct naps {
     pid_t pid;
-    struct naps_page *page; /* shared with it */
+    struct naps_shared *shared; /* with it */
 };
 
 /* Writes a deed `msg=slept at_ns= until_ns=` for each nap to that file. */

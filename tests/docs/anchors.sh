@@ -24,7 +24,7 @@ check()
             while (sub(/[^\/]+\/\.\.\//, "", path)) continue
             return path
         }
-        FNR == 1 { inside = 0; folder = FILENAME; if (!sub(/[^\/]*$/, "", folder)) folder = "" }
+        FNR == 1 { inside = 0; directory = FILENAME; if (!sub(/[^\/]*$/, "", directory)) directory = "" }
         /^```/ { inside = !inside }
         inside { next }
         /^#+ / { heading = $0; sub(/^#+ /, "", heading); known[FILENAME "#" anchor(heading)] = 1 }
@@ -34,7 +34,7 @@ check()
                 link = substr(rest, RSTART + 2, RLENGTH - 3)
                 rest = substr(rest, RSTART + RLENGTH)
                 if (link ~ /^https?:/) continue
-                wanted[FILENAME ":" FNR ": leads to " link] = link ~ /^#/ ? FILENAME link : normal(folder link)
+                wanted[FILENAME ":" FNR ": leads to " link] = link ~ /^#/ ? FILENAME link : normal(directory link)
                 count++
             }
         }
@@ -50,8 +50,8 @@ found=$(check "${documents[@]}")
 [ -z "$found" ] || fail "$found"
 
 # And a wrong one would be seen.
-mkdir -p "$folder/docs"
-cd "$folder"
+mkdir -p "$scratch/docs"
+cd "$scratch"
 printf '# One: two\n[a](#one-two) [b](docs/c.md#three) [c](docs/c.md#four)\n' >a.md
 printf '# Three\n[a](../a.md#one-two)\n' >docs/c.md
 [ "$(check a.md docs/c.md)" = 'a.md:2: leads to docs/c.md#four, which is no heading there' ] || fail "a wrong link is not seen: $(check a.md docs/c.md)"
@@ -61,10 +61,10 @@ missing()
 {
     local readme name
 
-    find . -path ./build -prune -o -type f -printf '%P\n' >"$folder/files"
-    grep -xE '(.*/)?README\.md' "$folder/files" | xargs grep -noHE '`[a-z0-9_/-]+\.(c|h|sh|proto|pml)`' | tr -d '`' |
+    find . -path ./build -prune -o -type f -printf '%P\n' >"$scratch/files"
+    grep -xE '(.*/)?README\.md' "$scratch/files" | xargs grep -noHE '`[a-z0-9_/-]+\.(c|h|sh|proto|pml)`' | tr -d '`' |
         while IFS=: read -r readme _ name; do
-            grep -qxE "(src/|${readme%README.md}(.*/)?)?${name//./\\.}" "$folder/files" || echo "$readme names $name, which does not exist"
+            grep -qxE "(src/|${readme%README.md}(.*/)?)?${name//./\\.}" "$scratch/files" || echo "$readme names $name, which does not exist"
         done
 }
 
@@ -72,8 +72,8 @@ cd "$root"
 found=$(missing)
 [ -z "$found" ] || fail "$found"
 
-mkdir -p "$folder/tree/part"
-cd "$folder/tree"
+mkdir -p "$scratch/tree/part"
+cd "$scratch/tree"
 printf '`one.c` `part/two.c` `three.c`\n' >part/README.md
 touch part/one.c part/two.c three.h
 [ "$(missing)" = 'part/README.md names three.c, which does not exist' ] || fail "a missing file is not seen: $(missing)"

@@ -27,14 +27,14 @@ done
 }
 
 # The example of the file, with the files where they are now.
-sed -e "s|/etc/gavel/|$folder/n1-etc/|" -e "s|/var/lib/gaveld|$folder/data|" "$root/docs/examples/gaveld.yaml" >gaveld.yaml
+sed -e "s|/etc/gavel/|$scratch/n1-etc/|" -e "s|/var/lib/gaveld|$scratch/data|" "$root/docs/examples/gaveld.yaml" >gaveld.yaml
 gaveld -c gaveld.yaml --check-config >out 2>&1 || {
     cat out
     echo "failed: gaveld does not take its example"
     exit 1
 }
-[ ! -e "$folder/data" ] || {
-    echo "failed: --check-config has made the data folder"
+[ ! -e "$scratch/data" ] || {
+    echo "failed: --check-config has made the data directory"
     exit 1
 }
 # And a mistake in it would be told.

@@ -10,7 +10,7 @@ set -euo pipefail
 root=$1
 source "$(dirname "$0")/../tools/scratch.sh"
 
-# check FOLDER: prints what is wrong there.
+# check DIRECTORY: prints what is wrong there.
 check()
 {
     local record name title status other
@@ -36,15 +36,15 @@ found=$(check "$root/docs/decisions")
 [ -z "$found" ] || fail "$found"
 
 # And each of these mistakes would be seen.
-mkdir "$folder/copy"
-cp "$root"/docs/decisions/000[12]-*.md "$folder/copy"
-grep -E '^\| \[000[12]\]' "$root/docs/decisions/README.md" >"$folder/copy/README.md"
-first=$(find "$folder/copy" -name '0001-*.md')
+mkdir "$scratch/copy"
+cp "$root"/docs/decisions/000[12]-*.md "$scratch/copy"
+grep -E '^\| \[000[12]\]' "$root/docs/decisions/README.md" >"$scratch/copy/README.md"
+first=$(find "$scratch/copy" -name '0001-*.md')
 for edit in '1s/0001/0002/' '3s/, accepted//' '3s/accepted/superseded by [0099](0099-no.md)/' '1s/$/ and more/'; do
-    cp "$first" "$folder/before"
+    cp "$first" "$scratch/before"
     sed -i "$edit" "$first"
-    [ -n "$(check "$folder/copy")" ] || fail "it does not see the mistake $edit"
-    cp "$folder/before" "$first"
+    [ -n "$(check "$scratch/copy")" ] || fail "it does not see the mistake $edit"
+    cp "$scratch/before" "$first"
 done
-[ -z "$(check "$folder/copy")" ] || fail "a good copy is called bad"
+[ -z "$(check "$scratch/copy")" ] || fail "a good copy is called bad"
 echo "good: decisions"

@@ -73,7 +73,7 @@ sed -n '/^# EXAMPLES/,/^# SEE/p' gaveld.yaml.5 |
     awk '/^```/ { inside = !inside; count += inside; next } inside { print > ("example-" count ".yaml") }'
 count=0
 for example in example-*.yaml; do
-    sed -i "s|/etc/gavel/|$folder/etc/|" "$example"
+    sed -i "s|/etc/gavel/|$scratch/etc/|" "$example"
     gaveld -c "$example" --check-config >out 2>&1 || fail "example $example: $(cat out)"
     grep -q "is good" out || fail "example $example is not called good: $(cat out)"
     count=$((count + 1))

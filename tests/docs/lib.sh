@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the tests of shell examples share: a folder of their own, the program
+# What the tests of shell examples share: a directory of their own, the program
 # first in PATH, and a way to run an example as it is shown.
 #
 #     source lib.sh ROOT GAVEL [GAVELD]
@@ -9,16 +9,16 @@ set -euo pipefail
 
 root=$1
 gavel=$(realpath "$2")
-folder=$(mktemp -d)
+scratch=$(mktemp -d)
 # Whoever outlives an example for a moment may still write there.
-trap 'for i in {1..250}; do if rm -rf "$folder" 2>/dev/null; then break; fi; sleep 0.02; done' EXIT
+trap 'for i in {1..250}; do if rm -rf "$scratch" 2>/dev/null; then break; fi; sleep 0.02; done' EXIT
 
-export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
+export XDG_STATE_HOME=$scratch/state PATH=${gavel%/*}:$PATH
 if [ $# -gt 2 ]; then
     gaveld=$(realpath "$3")
     export PATH=${gaveld%/*}:$PATH
 fi
-cd "$folder"
+cd "$scratch"
 
 fail()
 {
@@ -34,7 +34,7 @@ run_example()
 {
     local example=$root/docs/examples/$1
 
-    [ ! -f "$folder/$1" ] || example=$folder/$1 # with other ports
+    [ ! -f "$scratch/$1" ] || example=$scratch/$1 # with other ports
     timeout 180 bash -euo pipefail -c 'source "$1"; eval "$2"' example "$example" "$2" >out 2>err || {
         cat out err
         echo "failed: the example ended with an error"
@@ -55,8 +55,8 @@ take_ports()
     done
     script+="s/\\b760\\\$i\\b/\$(($base + 6 + i))/g; "
     for example in "$@"; do
-        sed "$script" "$root/docs/examples/$example" >"$folder/$example"
-        ! cmp -s "$folder/$example" "$root/docs/examples/$example" || {
+        sed "$script" "$root/docs/examples/$example" >"$scratch/$example"
+        ! cmp -s "$scratch/$example" "$root/docs/examples/$example" || {
             echo "failed: $example names no port"
             exit 1
         }

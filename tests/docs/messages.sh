@@ -12,7 +12,7 @@ source "$(dirname "$0")/../tools/scratch.sh"
 cd "$root"
 
 # All string literals, with those that are cut over several lines put together.
-find src include -name '*.[ch]' -exec cat {} + | tr '\n' ' ' | sed -E 's/" +"//g' >"$folder/source"
+find src include -name '*.[ch]' -exec cat {} + | tr '\n' ' ' | sed -E 's/" +"//g' >"$scratch/source"
 
 # quoted HEADING COLUMN: what stands between backticks in that column of the first table below the heading, cut at each ellipsis.
 quoted()
@@ -24,11 +24,11 @@ quoted()
         sed -E 's/^ +| +$//g' | grep .
 }
 
-{ quoted '### Logs' 2; quoted '## When the store fails' 3; quoted '## Log lines' 2; } >"$folder/quoted"
-(($(wc -l <"$folder/quoted") >= 60)) || fail "only these messages were found: $(cat "$folder/quoted")"
+{ quoted '### Logs' 2; quoted '## When the store fails' 3; quoted '## Log lines' 2; } >"$scratch/quoted"
+(($(wc -l <"$scratch/quoted") >= 60)) || fail "only these messages were found: $(cat "$scratch/quoted")"
 while IFS= read -r message; do
     case $message in NOSPACE) continue ;; esac # etcd's own
-    grep -qF -- "$message" "$folder/source" || echo "$message"
-done <"$folder/quoted" >"$folder/missing"
-[ ! -s "$folder/missing" ] || fail "docs/OPERATIONS.md explains what no program prints: $(cat "$folder/missing")"
-echo "good: $(wc -l <"$folder/quoted") messages"
+    grep -qF -- "$message" "$scratch/source" || echo "$message"
+done <"$scratch/quoted" >"$scratch/missing"
+[ ! -s "$scratch/missing" ] || fail "docs/OPERATIONS.md explains what no program prints: $(cat "$scratch/missing")"
+echo "good: $(wc -l <"$scratch/quoted") messages"

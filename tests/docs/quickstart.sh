@@ -19,8 +19,8 @@ for log in web-1.log web-2.log; do
     expect "$log" '"event":"lost_leadership"'
     expect "$log" '"event":"stopped".*"status":"OK"'
 done
-[ -f "$folder/state/gavel/gavel.db" ] || {
-    echo "failed: the default store is not in the user's state folder"
+[ -f "$scratch/state/gavel/gavel.db" ] || {
+    echo "failed: the default store is not in the user's state directory"
     exit 1
 }
 echo "good: quick start"

@@ -9,7 +9,7 @@ set -euo pipefail
 
 root=$1
 source "$(dirname "$0")/../tools/scratch.sh"
-tree=$folder/tree
+tree=$scratch/tree
 
 unset "${!GIT_@}"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
@@ -26,8 +26,8 @@ commit()
 # refused TEXT: it does not pass, and says TEXT.
 refused()
 {
-    ! "$root/tools/release" "$tree" >"$folder/said" 2>&1 || fail "it passes, although: $1"
-    grep -qF -- "$1" "$folder/said" || fail "it does not say \"$1\" but: $(cat "$folder/said")"
+    ! "$root/tools/release" "$tree" >"$scratch/said" 2>&1 || fail "it passes, although: $1"
+    grep -qF -- "$1" "$scratch/said" || fail "it does not say \"$1\" but: $(cat "$scratch/said")"
 }
 
 git init -q "$tree"
@@ -36,7 +36,7 @@ commit 0.2.0 '0.3.0 (2001-01-02)' && refused 'make them agree'
 commit 0.2 '0.2 (2001-01-02)' && refused 'should look like 1.2.3'
 commit 0.2.0 '0.2.0 (2001-01-02)' && refused "git tag -a v0.2.0 -m 'gavel 0.2.0'"
 in_tree tag -a v0.2.0 -m 'gavel 0.2.0'
-"$root/tools/release" "$tree" >"$folder/said" 2>&1 || fail "a release does not pass: $(cat "$folder/said")"
+"$root/tools/release" "$tree" >"$scratch/said" 2>&1 || fail "a release does not pass: $(cat "$scratch/said")"
 echo more >>"$tree/CHANGELOG.md" && refused 'not committed'
 in_tree commit -qam more && refused 'not of this commit'
 echo "good: tools/release"

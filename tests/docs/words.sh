@@ -20,8 +20,8 @@ while read -r directory; do
     parent=${directory%/*} name=${directory##*/}
     grep -qF "\`$directory/\`" docs/ARCHITECTURE.md || [[ $(grep -F "\`$parent/\`" docs/ARCHITECTURE.md) == *"\`$name\`"* ]] ||
         echo "docs/ARCHITECTURE.md does not say what is in $directory"
-done < <(find src sim bench -mindepth 1 -maxdepth 2 -name '*.[ch]' -printf '%h\n' | sort -u; find src -mindepth 3 -maxdepth 3 -name '*.[ch]' -printf '%h\n' | sort -u) >"$folder/found"
-[ ! -s "$folder/found" ] || fail "$(cat "$folder/found")"
+done < <(find src sim bench -mindepth 1 -maxdepth 2 -name '*.[ch]' -printf '%h\n' | sort -u; find src -mindepth 3 -maxdepth 3 -name '*.[ch]' -printf '%h\n' | sort -u) >"$scratch/found"
+[ ! -s "$scratch/found" ] || fail "$(cat "$scratch/found")"
 
 # Names of commands, options and tests are no words: they stand between backticks, in a block, or in a link.
 named='`[^`]*`|\]\([^)]*\)|^ {4}.*'
@@ -29,6 +29,6 @@ for document in README.md CONTRIBUTING.md SECURITY.md docs/*.md bench/README.md;
     [ "$document" != docs/GLOSSARY.md ] || continue
     awk '/^```/ { inside = !inside; print ""; next } { print inside ? "" : $0 }' "$document" | sed -E "s/$named//g" |
         grep -nwiE 'quorums?' | sed "s|^|$document:|" || true
-done >"$folder/found"
-[ ! -s "$folder/found" ] || fail "quorum means a majority; say cluster for the nodes: $(cat "$folder/found")"
+done >"$scratch/found"
+[ ! -s "$scratch/found" ] || fail "quorum means a majority; say cluster for the nodes: $(cat "$scratch/found")"
 echo "good: words"

@@ -11,7 +11,7 @@ agent() {
         --candidate-timeout 8s "$@"
 }
 
-url_of() { sed -nE 's/.* msg=listens .* url=(http[^ ]*).*/\1/p' "$folder/$1.err" | tail -n 1; }
+url_of() { sed -nE 's/.* msg=listens .* url=(http[^ ]*).*/\1/p' "$scratch/$1.err" | tail -n 1; }
 
 # ask NAME PATH [CURL OPTION…]: the body.
 ask() {
@@ -33,10 +33,10 @@ epoch_here() { ask "$1" /status | "$JSON_GET" epoch; }
 
 # stream NAME FILE [QUERY]: its events, into a file, in the background.
 stream() {
-    curl -sSN "$(url_of "$1")/events${3:-}" >"$folder/$2" 2>/dev/null &
+    curl -sSN "$(url_of "$1")/events${3:-}" >"$scratch/$2" 2>/dev/null &
     pid_of[stream-$2]=$!
 }
-heard() { grep -qF -- "$2" "$folder/$1"; }
+heard() { grep -qF -- "$2" "$scratch/$1"; }
 
 # a leads, b stands by.
 two_agents() {
@@ -103,7 +103,7 @@ test_the_other_leads_when_one_is_killed() {
     await heard events 'event: became_leader'
     await heard events 'event: leader_down'
     await heard events 'event: alive'
-    has "$(grep -A 1 'event: became_leader' "$folder/events")" "\"epoch\":$after"
+    has "$(grep -A 1 'event: became_leader' "$scratch/events")" "\"epoch\":$after"
 }
 
 test_a_stream_goes_on_where_it_ended() {
@@ -114,7 +114,7 @@ test_a_stream_goes_on_where_it_ended() {
     stream a first '?after=0'
     await heard first 'event: became_leader'
     heard first 'event: heartbeat' && fail "heartbeats were not asked for"
-    id=$(sed -n 's/^id: //p' "$folder/first" | tail -n 1)
+    id=$(sed -n 's/^id: //p' "$scratch/first" | tail -n 1)
     stream a second "?after=$((id - 1))"
     await heard second "id: $id"
     stream a third '?names=heartbeat'
@@ -153,7 +153,7 @@ test_a_program_that_does_not_answer_has_until_the_deadline() {
     same "$(ask b /status | "$JSON_GET" is_leader)" false
     await heard events 'event: overrun'
     await leads_here b
-    has "$(cat "$folder/a.err")" "did not report by the deadline"
+    has "$(cat "$scratch/a.err")" "did not report by the deadline"
 }
 
 # The program behind a dead agent still works: its lease decides, not the death. That is so unless told otherwise.
@@ -174,7 +174,7 @@ test_events_name_the_instant_of_the_deadline() {
     await leads_here a
     stream a events
     await heard events 'event: alive'
-    data=$(grep -A 1 'event: alive' "$folder/events" | sed -n 's/^data: //p' | sed -n 1p)
+    data=$(grep -A 1 'event: alive' "$scratch/events" | sed -n 's/^data: //p' | head -n 1)
     same "$("$JSON_GET" remaining_ms <<<"$data")" ""
     now_ns=$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)
     (($("$JSON_GET" at_ns <<<"$data") <= now_ns + 10000000)) || fail "at_ns is later than now: $data"
@@ -201,7 +201,7 @@ test_a_program_that_shows_no_life_does_not_lead() {
     deadline=$(ask a /status | "$JSON_GET" deadline_ns)
     await alive_and_leads b # of a nothing is heard any more
     (($(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime) >= deadline)) || fail "b leads before the program of a had to stop"
-    has "$(cat "$folder/a.err")" "has not reported for"
+    has "$(cat "$scratch/a.err")" "has not reported for"
     await is_not_leader a
     same "$(post a /alive '{"epoch":1}' | tail -c 3)" 400
 }
@@ -225,7 +225,7 @@ test_sigterm_waits_for_the_program_and_then_ends() {
     same "$(post a /stopped "{\"epoch\":$epoch}" | tail -c 3)" 200
     ended a 0
     await leads_here b
-    has "$(cat "$folder/events")" 'event: stopped'
+    has "$(cat "$scratch/events")" 'event: stopped'
 }
 
 test_sigterm_without_drain_ends_at_once() {
@@ -236,33 +236,33 @@ test_sigterm_without_drain_ends_at_once() {
 }
 
 test_a_socket_serves_its_owner_only() {
-    run_as a "$GAVEL" agent --store "$store" --id a --listen "$folder/a.sock"
-    await test -S "$folder/a.sock"
+    run_as a "$GAVEL" agent --store "$store" --id a --listen "$scratch/a.sock"
+    await test -S "$scratch/a.sock"
     await socket_leads
-    same "$(stat -c %a "$folder/a.sock")" 600
-    expect 1 "$GAVEL" agent --store "$store" --id b --listen "$folder/a.sock"
+    same "$(stat -c %a "$scratch/a.sock")" 600
+    expect 1 "$GAVEL" agent --store "$store" --id b --listen "$scratch/a.sock"
     has "$errors" "another program listens"
     kill -KILL "${pid_of[a]}"
     await process_is_gone "${pid_of[a]}"
-    run_as c "$GAVEL" agent --store "$store" --id c --listen "$folder/a.sock"
+    run_as c "$GAVEL" agent --store "$store" --id c --listen "$scratch/a.sock"
     await socket_leads
     kill -TERM "${pid_of[c]}"
     ended c 0
-    [[ ! -e $folder/a.sock ]] || fail "the socket is left over"
+    [[ ! -e $scratch/a.sock ]] || fail "the socket is left over"
 }
 
 socket_leads() {
-    [[ $(curl -sS -m 30 --unix-socket "$folder/a.sock" http://agent/status | "$JSON_GET" is_leader) == true ]]
+    [[ $(curl -sS -m 30 --unix-socket "$scratch/a.sock" http://agent/status | "$JSON_GET" is_leader) == true ]]
 }
 
 test_only_this_machine_unless_there_is_a_token() {
     expect 2 "$GAVEL" agent --store "$store" --listen 0.0.0.0:0
     has "$errors" "--token-file"
-    echo short >"$folder/short"
-    expect 2 "$GAVEL" agent --store "$store" --listen 0.0.0.0:0 --token-file "$folder/short"
-    expect 1 "$GAVEL" agent --store "$store" --listen 127.0.0.1:0 --token-file "$folder/none"
-    echo 0123456789abcdef >"$folder/token"
-    agent a --token-file "$folder/token"
+    echo short >"$scratch/short"
+    expect 2 "$GAVEL" agent --store "$store" --listen 0.0.0.0:0 --token-file "$scratch/short"
+    expect 1 "$GAVEL" agent --store "$store" --listen 127.0.0.1:0 --token-file "$scratch/none"
+    echo 0123456789abcdef >"$scratch/token"
+    agent a --token-file "$scratch/token"
     await listens a
     same "$(code_of a /status)" 401
     same "$(code_of a /health)" 200
@@ -274,9 +274,9 @@ test_addresses_that_cannot_be() {
     expect 2 "$GAVEL" agent --store "$store" --listen ''
     expect 2 "$GAVEL" agent --store "$store" --listen nonsense
     expect 2 "$GAVEL" agent --store "$store" --listen "/$(printf 'x%.0s' {1..200})"
-    expect 1 "$GAVEL" agent --store "$store" --listen "$folder/none/a.sock"
-    : >"$folder/file"
-    expect 2 "$GAVEL" agent --store "$store" --listen "$folder/file"
+    expect 1 "$GAVEL" agent --store "$store" --listen "$scratch/none/a.sock"
+    : >"$scratch/file"
+    expect 2 "$GAVEL" agent --store "$store" --listen "$scratch/file"
     agent a
     await listens a
     expect 1 "$GAVEL" agent --store "$store" --id b --listen "$(url_of a | cut -d/ -f3)"
@@ -301,8 +301,8 @@ test_bad_requests_get_clear_answers() {
     done
     same "$(post a /resign "{\"successor\":\"$(printf 'x%.0s' {1..300})\"}" | tail -c 3)" 400
     same "$(code_of a "/leader?candidate=$(printf 'x%.0s' {1..3000})")" 414
-    head -c 20000 /dev/zero | tr '\0' x >"$folder/large"
-    same "$(ask a /stopped -X POST --data-binary "@$folder/large" -o /dev/null -w '%{http_code}')" 413
+    head -c 20000 /dev/zero | tr '\0' x >"$scratch/large"
+    same "$(ask a /stopped -X POST --data-binary "@$scratch/large" -o /dev/null -w '%{http_code}')" 413
     same "$(code_of a /resign -X POST -H 'Origin: http://elsewhere.example')" 403
     await leads_here a # nothing of all that has changed anything
 }
@@ -349,7 +349,7 @@ test_without_an_election_it_leads_alone() {
     await listens a
     await leads_here a
     same "$(ask a /status | "$JSON_GET" epoch remaining_ms)" "$(printf '0\tnull')"
-    same "$("$JSON_GET" url <"$folder/a.out")" "$(url_of a)"
+    same "$("$JSON_GET" url <"$scratch/a.out")" "$(url_of a)"
     same "$(post a /resign '' | tail -c 3)" 409
     kill -TERM "${pid_of[a]}"
     ended a 0

@@ -6,13 +6,13 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 check() { "$GAVEL" check --store "$store" --json "$@"; }
 
 # yaml TEXT: writes the configuration file.
-yaml() { printf '%b' "$1" >"$folder/gavel.yaml"; }
+yaml() { printf '%b' "$1" >"$scratch/gavel.yaml"; }
 
 # refuses_yaml TEXT MESSAGE…: each message must be in the error.
 refuses_yaml() {
     yaml "$1"
     shift
-    expect 2 "$GAVEL" check --config "$folder/gavel.yaml"
+    expect 2 "$GAVEL" check --config "$scratch/gavel.yaml"
     local message
     for message; do has "$errors" "$message"; done
 }
@@ -20,9 +20,9 @@ refuses_yaml() {
 test_flag_beats_environment_beats_file_beats_preset() {
     same "$(check | "$JSON_GET" settings.lease_ms)" 2000
     yaml 'lease: 5s\n'
-    same "$(check --config "$folder/gavel.yaml" | "$JSON_GET" settings.lease_ms)" 5000
-    same "$(GAVEL_LEASE=6s check --config "$folder/gavel.yaml" | "$JSON_GET" settings.lease_ms)" 6000
-    same "$(GAVEL_LEASE=6s check --config "$folder/gavel.yaml" --lease 7s | "$JSON_GET" settings.lease_ms)" 7000
+    same "$(check --config "$scratch/gavel.yaml" | "$JSON_GET" settings.lease_ms)" 5000
+    same "$(GAVEL_LEASE=6s check --config "$scratch/gavel.yaml" | "$JSON_GET" settings.lease_ms)" 6000
+    same "$(GAVEL_LEASE=6s check --config "$scratch/gavel.yaml" --lease 7s | "$JSON_GET" settings.lease_ms)" 7000
 }
 
 test_what_is_not_set_comes_from_the_preset() {
@@ -67,7 +67,7 @@ test_every_setting_has_flag_variable_and_key() {
         same "$(env "GAVEL_${key^^}=$value" "$GAVEL" check --store "$store" --json "${base[@]}" |
             "$JSON_GET" "$field")" "$after"
         yaml "$key: $value\n"
-        same "$(check "${base[@]}" --config "$folder/gavel.yaml" | "$JSON_GET" "$field")" "$after"
+        same "$(check "${base[@]}" --config "$scratch/gavel.yaml" | "$JSON_GET" "$field")" "$after"
         count=$((count + 1))
     done < <("$GAVEL" check --help | sed -n '/^Settings/,/^$/s/^ *\(-., \)\?--\(\[no-\]\)\?\([a-z-]*\).*/\3/p')
     ((count >= 26)) || fail "--help lists only $count settings"
@@ -77,14 +77,14 @@ test_environment_names_store_group_and_candidate() {
     export GAVEL_STORE=$store GAVEL_GROUP=jobs GAVEL_CANDIDATE=web-1
     run_as a "$GAVEL" elect
     await said a became_leader
-    same "$(head -n 1 "$folder/a.out" | "$JSON_GET" group candidate)" "jobs	web-1"
+    same "$(head -n 1 "$scratch/a.out" | "$JSON_GET" group candidate)" "jobs	web-1"
     same "$("$GAVEL" leader)" web-1
     same "$("$GAVEL" status --json | "$JSON_GET" store)" "$store"
 }
 
 test_file_names_store_group_and_candidate() {
     yaml "# a comment\nstore: \"$store\"\ngroup: jobs\ncandidate: web-2\neligible: yes\npriority: -3\n"
-    export GAVEL_CONFIG=$folder/gavel.yaml
+    export GAVEL_CONFIG=$scratch/gavel.yaml
     run_as a "$GAVEL" elect
     await said a became_leader
     same "$("$GAVEL" leader --group jobs)" web-2
@@ -95,11 +95,11 @@ test_empty_variable_counts_as_not_set() {
     same "$(GAVEL_LEASE='' check | "$JSON_GET" settings.lease_ms)" 2000
 }
 
-test_default_store_lies_in_the_state_folder() {
-    export XDG_STATE_HOME=$folder/state
+test_default_store_lies_in_the_state_directory() {
+    export XDG_STATE_HOME=$scratch/state
     run_as a "$GAVEL" elect --id a
     await said a became_leader
-    [[ -f $folder/state/gavel/gavel.db ]] || fail "there is no $folder/state/gavel/gavel.db"
+    [[ -f $scratch/state/gavel/gavel.db ]] || fail "there is no $scratch/state/gavel/gavel.db"
     same "$("$GAVEL" leader)" a
 }
 
@@ -142,22 +142,22 @@ test_empty_file_is_fine() {
     local text
     for text in '' '# nothing\n' '---\n' '\n\n'; do
         yaml "$text"
-        expect 0 "$GAVEL" check --store "$store" --config "$folder/gavel.yaml"
+        expect 0 "$GAVEL" check --store "$store" --config "$scratch/gavel.yaml"
     done
 }
 
 test_file_that_cannot_be_read_is_a_usage_error() {
-    expect 2 "$GAVEL" check --config "$folder/missing.yaml"
+    expect 2 "$GAVEL" check --config "$scratch/missing.yaml"
     has "$errors" "missing.yaml"
-    expect 2 "$GAVEL" check --config "$folder"
-    head -c 2000000 /dev/zero | tr '\0' '#' >"$folder/huge.yaml"
-    expect 2 "$GAVEL" check --config "$folder/huge.yaml"
+    expect 2 "$GAVEL" check --config "$scratch"
+    head -c 2000000 /dev/zero | tr '\0' '#' >"$scratch/huge.yaml"
+    expect 2 "$GAVEL" check --config "$scratch/huge.yaml"
     has "$errors" "larger than"
 }
 
 test_file_is_checked_as_a_whole_whatever_the_command() {
     yaml "store: \"$store\"\nlease: soon\n"
-    expect 2 "$GAVEL" leader --config "$folder/gavel.yaml"
+    expect 2 "$GAVEL" leader --config "$scratch/gavel.yaml"
     has "$errors" "gavel.yaml:2:"
 }
 
@@ -202,8 +202,8 @@ test_a_number_without_a_unit_is_refused_wherever_it_stands() {
     has "$errors" '--wait: "5" has no unit; did you mean 5s?'
     GAVEL_LEASE=5000 expect 2 "$GAVEL" check --store "$store"
     has "$errors" 'GAVEL_LEASE: "5000" has no unit; did you mean 5000ms?'
-    echo 'lease: 5' >"$folder/plain.yaml"
-    expect 2 "$GAVEL" check --store "$store" --config "$folder/plain.yaml"
+    echo 'lease: 5' >"$scratch/plain.yaml"
+    expect 2 "$GAVEL" check --store "$store" --config "$scratch/plain.yaml"
     has "$errors" 'plain.yaml:1: lease: "5" has no unit; did you mean 5s?'
 }
 

@@ -67,8 +67,8 @@ test_every_key_and_variable_is_in_the_page_of_the_file() {
     keys=$(page gavel.yaml.5 | sed -nE 's/^\*([a-z_]+)\* \(.*/\1/p')
     (($(wc -w <<<"$keys") >= 51)) || fail "the page has only: $keys"
     for key in $keys; do
-        printf '%s: [x]\n' "$key" >"$folder/gavel.yaml"
-        expect 2 "$GAVEL" version --config "$folder/gavel.yaml"
+        printf '%s: [x]\n' "$key" >"$scratch/gavel.yaml"
+        expect 2 "$GAVEL" version --config "$scratch/gavel.yaml"
         has "$errors" "$key must be one plain value"
     done
     for option in $(options_of elect) $(options_of run); do
@@ -141,8 +141,8 @@ test_every_function_is_in_the_page_of_the_library() {
 test_pages_can_be_made() {
     local file
     for file in "$man"/*.scd; do
-        scdoc <"$file" >"$folder/page" || fail "scdoc refuses $file"
-        [[ -s $folder/page ]] || fail "$file is empty"
+        scdoc <"$file" >"$scratch/page" || fail "scdoc refuses $file"
+        [[ -s $scratch/page ]] || fail "$file is empty"
     done
 }
 
@@ -150,9 +150,9 @@ test_pages_can_be_made() {
 test_examples_of_the_file_work() {
     local example count=0
     sed -n '/^# EXAMPLES/,/^# SEE/p' "$man/gavel.yaml.5.scd" |
-        awk -v folder="$folder" '/^```/ { inside = !inside; count += inside; next }
-            inside { print > (folder "/example-" count ".yaml") }'
-    for example in "$folder"/example-*.yaml; do
+        awk -v directory="$scratch" '/^```/ { inside = !inside; count += inside; next }
+            inside { print > (directory "/example-" count ".yaml") }'
+    for example in "$scratch"/example-*.yaml; do
         grep -q 'lease:' "$example" || fail "there is no example in $example"
         expect 0 "$GAVEL" check --config "$example"
         count=$((count + 1))
@@ -187,11 +187,11 @@ test_bash_offers_values() {
     same "$(complete_bash gavel elect --policy '' | sort | tr '\n' ' ')" "first lexicographic priority "
     same "$(complete_bash gavel check --preset d)" database
     same "$(complete_bash gavel --color a | tr '\n' ' ')" "auto always "
-    touch "$folder/some.db"
-    same "$(complete_bash gavel leader --store "$folder/so")" "$folder/some.db"
+    touch "$scratch/some.db"
+    same "$(complete_bash gavel leader --store "$scratch/so")" "$scratch/some.db"
     same "$(complete_bash gavel elect --lease '')" ""
     same "$(complete_bash gavel run --on-exit re | tr '\n' ' ')" "resign restart "
-    same "$(complete_bash gavel check -f "$folder/so")" "$folder/some.db"
+    same "$(complete_bash gavel check -f "$scratch/so")" "$scratch/some.db"
 }
 
 # Behind -- it is the user's own command, whose options are not ours.
@@ -205,9 +205,9 @@ test_bash_offers_commands_for_run() {
 }
 
 test_bash_offers_candidates_and_groups_of_the_store() {
-    mkdir "$folder/bin"
-    ln -s "$GAVEL" "$folder/bin/gavel"
-    PATH=$folder/bin:$PATH
+    mkdir "$scratch/bin"
+    ln -s "$GAVEL" "$scratch/bin/gavel"
+    PATH=$scratch/bin:$PATH
     elect web-1 --group jobs
     await said web-1 became_leader
     same "$(complete_bash gavel leader --store "$store" --group '')" jobs

@@ -17,8 +17,8 @@ leaders_by_their_own_word() {
     local name count=0
     for name in a b c; do
         local up down
-        up=$(grep -cF '"event":"became_leader"' "$folder/$name.out" || true)
-        down=$(grep -cF '"event":"lost_leadership"' "$folder/$name.out" || true)
+        up=$(grep -cF '"event":"became_leader"' "$scratch/$name.out" || true)
+        down=$(grep -cF '"event":"lost_leadership"' "$scratch/$name.out" || true)
         count=$((count + up - down))
     done
     echo "$count"
@@ -155,17 +155,17 @@ test_watch_tells_of_each_change() {
     elect a
     await said a became_leader
     run_as watch "$GAVEL" watch --store "$store" --json --count 2 --timeout 20s
-    await test -s "$folder/watch.out"
+    await test -s "$scratch/watch.out"
     elect b
     await has_candidates 2
     kill -KILL "${pid_of[a]}"
     ended watch 0
-    same "$(head -n 1 "$folder/watch.out" | "$JSON_GET" event leader_id)" "current	a"
-    tail -n 1 "$folder/watch.out" | "$JSON_GET" event epoch time >/dev/null
+    same "$(head -n 1 "$scratch/watch.out" | "$JSON_GET" event leader_id)" "current	a"
+    tail -n 1 "$scratch/watch.out" | "$JSON_GET" event epoch time >/dev/null
 }
 
 # lines_of_watch FIELD…: of the lines that watch has printed.
-lines_of_watch() { "$JSON_GET" "$@" <"$folder/watch.out"; }
+lines_of_watch() { "$JSON_GET" "$@" <"$scratch/watch.out"; }
 
 # The same event has the same fields, whether a candidate tells of it or an onlooker.
 test_watch_and_elect_tell_of_a_change_alike() {
@@ -174,7 +174,7 @@ test_watch_and_elect_tell_of_a_change_alike() {
     elect b --no-eligible
     await said b leader_changed '"new":"a"'
     run_as watch "$GAVEL" watch --store "$store" --json --count 3 --timeout 20s
-    await test -s "$folder/watch.out"
+    await test -s "$scratch/watch.out"
     kill -TERM "${pid_of[a]}"
     ended a 0
     await said b leader_changed '"new":null'
@@ -183,10 +183,10 @@ test_watch_and_elect_tell_of_a_change_alike() {
     ended watch 0
     same "$(lines_of_watch event leader_id epoch | tr '\t\n' ' ,')" \
         "current a 1,leader_changed null 1,leader_changed c 2,"
-    same "$(sed -n '2,3p' "$folder/watch.out" | "$JSON_GET" previous new | tr '\t\n' ' ,')" "a null,a c,"
+    same "$(sed -n '2,3p' "$scratch/watch.out" | "$JSON_GET" previous new | tr '\t\n' ' ,')" "a null,a c,"
     await said b leader_changed '"new":"c"'
-    same "$(grep -F leader_changed "$folder/b.out" | tail -n 2 | "$JSON_GET" previous new leader_id epoch)" \
-        "$(sed -n '2,3p' "$folder/watch.out" | "$JSON_GET" previous new leader_id epoch)"
+    same "$(grep -F leader_changed "$scratch/b.out" | tail -n 2 | "$JSON_GET" previous new leader_id epoch)" \
+        "$(sed -n '2,3p' "$scratch/watch.out" | "$JSON_GET" previous new leader_id epoch)"
 }
 
 test_watch_and_elect_tell_of_a_loss_alike() {
@@ -195,23 +195,23 @@ test_watch_and_elect_tell_of_a_loss_alike() {
     elect b --no-eligible
     await said b leader_changed '"new":"a"'
     run_as watch "$GAVEL" watch --store "$store" --json --count 2 --timeout 20s
-    await test -s "$folder/watch.out"
+    await test -s "$scratch/watch.out"
     kill -KILL "${pid_of[a]}"
     ended a 137
     ended watch 0
     await said b leader_down
     local fields='event former_leader previous leader_id epoch'
     # shellcheck disable=SC2086 # a list
-    same "$(tail -n 1 "$folder/watch.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
+    same "$(tail -n 1 "$scratch/watch.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
     # shellcheck disable=SC2086
-    same "$(grep -F leader_down "$folder/b.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
+    same "$(grep -F leader_down "$scratch/b.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
 }
 
 test_leader_waits_for_one() {
     run_as leader "$GAVEL" leader --store "$store" --wait 20s
     elect a
     ended leader 0
-    same "$(cat "$folder/leader.out")" a
+    same "$(cat "$scratch/leader.out")" a
 }
 
 test_second_candidate_of_the_same_id_is_refused() {
@@ -219,9 +219,9 @@ test_second_candidate_of_the_same_id_is_refused() {
     await said a became_leader
     run_as again "$GAVEL" elect --store "$store" --id a
     ended again 5
-    has "$(cat "$folder/again.err")" "--id"
+    has "$(cat "$scratch/again.err")" "--id"
     leads a || fail "the first one does not lead any more"
-    same "$(tail -n 1 "$folder/again.out" | "$JSON_GET" event status)" "stopped	ERR_ID_IN_USE"
+    same "$(tail -n 1 "$scratch/again.out" | "$JSON_GET" event status)" "stopped	ERR_ID_IN_USE"
 }
 
 test_id_is_free_again_after_its_owner_was_killed() {

@@ -4,7 +4,7 @@
 # never by sleeping for as long as it may take.
 #
 # A test file defines functions whose names begin with `test_` and ends with
-# `run_tests`. Each function runs in a shell, a folder ($folder) and a store
+# `run_tests`. Each function runs in a shell, a directory ($scratch) and a store
 # ($store) of its own; whatever it started is ended when it is over. The
 # output is TAP, so that each function counts as one test.
 set -euo pipefail
@@ -33,13 +33,13 @@ clean_up() {
         wait "${pid_of[$name]}" || true
     done
     if ((code)); then
-        for name in "$folder"/*.err; do
+        for name in "$scratch"/*.err; do
             if [[ -s $name ]]; then sed "s|^|# ${name##*/}: |" "$name" >&3; fi
         done
     fi
     # Whoever outlives them for a moment, such as the guard of one that was killed, may still write there.
     for name in {1..250}; do
-        if rm -rf "$folder"; then break; fi
+        if rm -rf "$scratch"; then break; fi
         nap
     done
 }
@@ -60,7 +60,7 @@ nap() { read -rt 0.02 <>"$nowhere" || true; }
 run_as() {
     local name=$1
     shift
-    "$@" >"$folder/$name.out" 2>"$folder/$name.err" &
+    "$@" >"$scratch/$name.out" 2>"$scratch/$name.err" &
     pid_of[$name]=$!
 }
 
@@ -78,10 +78,10 @@ elect() {
 }
 
 # said NAME EVENT [TEXT]: whether it has printed such an event, with that text in its line.
-said() { (($(grep -F "\"event\":\"$2\"" "$folder/$1.out" | grep -cF -- "${3:-}") > 0)); }
+said() { grep -F "\"event\":\"$2\"" "$scratch/$1.out" | grep -qF -- "${3:-}"; }
 
 # epoch_of NAME: the epoch of the newest mandate it told of.
-epoch_of() { grep -F '"event":"became_leader"' "$folder/$1.out" | tail -n 1 | "$JSON_GET" epoch; }
+epoch_of() { grep -F '"event":"became_leader"' "$scratch/$1.out" | tail -n 1 | "$JSON_GET" epoch; }
 
 leads() { [[ $("$GAVEL" leader --store "$store" 2>/dev/null) == "$1" ]]; }
 
@@ -128,9 +128,9 @@ first_child() {
 expect() {
     local wanted=$1 code=0
     shift
-    "$@" >"$folder/expect.stdout" 2>"$folder/expect.stderr" </dev/null || code=$?
-    output=$(cat "$folder/expect.stdout")
-    errors=$(cat "$folder/expect.stderr")
+    "$@" >"$scratch/expect.stdout" 2>"$scratch/expect.stderr" </dev/null || code=$?
+    output=$(cat "$scratch/expect.stdout")
+    errors=$(cat "$scratch/expect.stderr")
     [[ $code == "$wanted" ]] || fail "exit code $code, not $wanted, of: $* $errors $output"
 }
 
@@ -141,15 +141,15 @@ same() { [[ $1 == "$2" ]] || fail "\"$1\" is not \"$2\""; }
 
 # skip REASON: the machine cannot do what the test needs; says so in the output.
 skip() {
-    echo "$*" >"$folder/skip"
-    cp "$folder/skip" "$skip_note"
+    echo "$*" >"$scratch/skip"
+    cp "$scratch/skip" "$skip_note"
     exit 0
 }
 
 run_one() (
     set -euo pipefail
-    folder=$(mktemp -d)
-    store=$folder/gavel.db
+    scratch=$(mktemp -d)
+    store=$scratch/gavel.db
     trap clean_up EXIT
     "$1"
 )

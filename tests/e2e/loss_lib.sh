@@ -3,7 +3,7 @@
 # Stories about leaders that are lost and about cold starts, the same on every
 # store: loss.sh has them on a file, stores_lib.sh on servers, cluster_store.sh
 # on a cluster. Whoever uses one has set $store.
-# shellcheck disable=SC2154 # store, folder and pid_of are those of lib.sh
+# shellcheck disable=SC2154 # store, scratch and pid_of are those of lib.sh
 set -euo pipefail
 
 # Times that a busy machine can keep.
@@ -18,7 +18,7 @@ a_runs_and_b_stands_by() {
     await said b leader_changed '"new":"a"'
     await has_candidates 2
     run_as watch "$GAVEL" watch --store "$store" --json
-    await grep -qF '"leader_id":"a"' "$folder/watch.out"
+    await grep -qF '"leader_id":"a"' "$scratch/watch.out"
 }
 
 told_as_killed() {
@@ -85,13 +85,13 @@ cold_starts() {
         run_as "$group-$id" "$GAVEL" elect --store "$store" --group "cold-$group" --id "$id" "$@"
     done < <(printf '%s\n' "${plan[@]}" | sort -n)
     for ((group = 1; group <= count; group++)); do
-        await first_leader_of "$group" >"$folder/first"
-        chosen=$(<"$folder/first")
+        await first_leader_of "$group" >"$scratch/first"
+        chosen=$(<"$scratch/first")
         if [[ $chosen == a ]]; then good=$((good + 1)); fi
     done
     echo "# $good of $count cold starts elected the lowest id" >&2
     ((good == count)) || fail "$((count - good)) of $count elected another"
 }
 first_leader_of() {
-    grep -lF '"event":"became_leader"' "$folder/$1"-{a,b,c}.out | sed "s|.*/$1-\(.\).out|\1|" | grep .
+    grep -lF '"event":"became_leader"' "$scratch/$1"-{a,b,c}.out | sed "s|.*/$1-\(.\).out|\1|" | grep .
 }

@@ -10,8 +10,8 @@ test_single_instance_leads_at_once_whoever_else_does() {
     await said b became_leader '"epoch":0'
     GAVEL_ENABLED=false elect c
     await said c became_leader '"epoch":0'
-    printf 'enabled: false\n' >"$folder/gavel.yaml"
-    elect d --config "$folder/gavel.yaml"
+    printf 'enabled: false\n' >"$scratch/gavel.yaml"
+    elect d --config "$scratch/gavel.yaml"
     await said d became_leader '"epoch":0'
     leads a || fail "they have touched the election of others"
     local name
@@ -23,7 +23,7 @@ test_single_instance_leads_at_once_whoever_else_does() {
 }
 
 test_single_instance_needs_no_store() {
-    run_as a "$GAVEL" elect --store /nonexistent/folder/gavel.db --no-election
+    run_as a "$GAVEL" elect --store /nonexistent/directory/gavel.db --no-election
     await said a became_leader
     elect b --no-election
     await said b became_leader
@@ -38,12 +38,12 @@ test_single_instance_tells_how_long_it_led() {
     await a_while
     kill -TERM "${pid_of[a]}"
     ended a 0
-    (($(grep -F lost_leadership "$folder/a.out" | "$JSON_GET" took_ms) >= 50)) || fail "it led for no time at all"
+    (($(grep -F lost_leadership "$scratch/a.out" | "$JSON_GET" took_ms) >= 50)) || fail "it led for no time at all"
 }
 
 test_election_can_be_switched_on_over_the_file() {
-    printf 'enabled: false\n' >"$folder/gavel.yaml"
-    elect a --config "$folder/gavel.yaml" --election
+    printf 'enabled: false\n' >"$scratch/gavel.yaml"
+    elect a --config "$scratch/gavel.yaml" --election
     await said a became_leader '"epoch":1'
 }
 
@@ -80,13 +80,13 @@ test_check_promises_nothing_without_an_election() {
 }
 
 test_looking_with_the_file_of_a_single_instance_says_so() {
-    printf 'enabled: false\n' >"$folder/solo.yaml"
-    expect 4 "$GAVEL" leader --store "$store" --config "$folder/solo.yaml"
+    printf 'enabled: false\n' >"$scratch/solo.yaml"
+    expect 4 "$GAVEL" leader --store "$store" --config "$scratch/solo.yaml"
     has "$errors" "election is switched off"
-    has "$errors" "$folder/solo.yaml"
-    run_as a "$GAVEL" elect --config "$folder/solo.yaml" --id a
+    has "$errors" "$scratch/solo.yaml"
+    run_as a "$GAVEL" elect --config "$scratch/solo.yaml" --id a
     await said a became_leader
-    has "$(cat "$folder/a.err")" "leads without an election"
+    has "$(cat "$scratch/a.err")" "leads without an election"
 }
 
 test_static_store_says_why_nobody_is_listed() {
@@ -116,7 +116,7 @@ test_memory_store_is_for_one_process() {
     elect b
     await said a became_leader
     await said b became_leader
-    has "$(cat "$folder/a.err")" "no other process can see this store"
+    has "$(cat "$scratch/a.err")" "no other process can see this store"
 }
 
 run_tests "$@"

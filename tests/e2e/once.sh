@@ -13,17 +13,17 @@ once() {
 }
 
 # A command that says that it has begun, waits for a gate, and then succeeds: attempts and successes are
-# lines with the epoch in $folder.
+# lines with the epoch in $scratch.
 gated='echo "$GAVEL_EPOCH" >>"$0/attempts"; until [ -e "$0/gate" ]; do sleep 0.01; done; echo "$GAVEL_EPOCH" >>"$0/successes"'
-gated() { once "$1" "$2" sh -c "$gated" "$folder"; }
+gated() { once "$1" "$2" sh -c "$gated" "$scratch"; }
 
 # lines FILE COUNT: whether it has so many lines.
-lines() { [[ $(wc -l <"$folder/$1" 2>/dev/null || echo 0) == "$2" ]]; }
+lines() { [[ $(wc -l <"$scratch/$1" 2>/dev/null || echo 0) == "$2" ]]; }
 
 child_of() { tr ' ' '\n' <"/proc/$1/task/$1/children" | sed -n 1p; }
 
 # stands_by NAME LEADER
-stands_by() { grep -q "another leads.*leader=$2" "$folder/$1.err"; }
+stands_by() { grep -q "another leads.*leader=$2" "$scratch/$1.err"; }
 
 state_of() { "$GAVEL" status --store "$store" --group "once:$1" --json | "$JSON_GET" state; }
 
@@ -52,34 +52,34 @@ test_a_failure_is_not_recorded_and_the_next_may_try() {
 test_who_stands_by_ends_when_the_other_has_done_it() {
     gated a k
     await lines attempts 1
-    once b k sh -c 'echo again >>"$0/attempts"' "$folder"
+    once b k sh -c 'echo again >>"$0/attempts"' "$scratch"
     await stands_by b a
-    touch "$folder/gate"
+    touch "$scratch/gate"
     ended a 0
     ended b 0
-    has "$(cat "$folder/b.err")" "by=a epoch=1"
+    has "$(cat "$scratch/b.err")" "by=a epoch=1"
     lines attempts 1 || fail "it was tried again"
 }
 
 test_who_stands_by_takes_over_from_a_failure() {
-    once a k sh -c 'echo x >>"$0/attempts"; until [ -e "$0/fail" ]; do sleep 0.01; done; exit 9' "$folder"
+    once a k sh -c 'echo x >>"$0/attempts"; until [ -e "$0/fail" ]; do sleep 0.01; done; exit 9' "$scratch"
     await lines attempts 1
     gated b k
     await stands_by b a
-    touch "$folder/fail" "$folder/gate"
+    touch "$scratch/fail" "$scratch/gate"
     ended a 9
     ended b 0
-    same "$(cat "$folder/successes")" 2
+    same "$(cat "$scratch/successes")" 2
 }
 
 # after_crash: b has taken over from a, alone, and its success is the one that counts.
 after_crash() {
     await lines attempts 2
-    touch "$folder/gate"
+    touch "$scratch/gate"
     ended b 0
-    same "$(cat "$folder/successes")" 2
+    same "$(cat "$scratch/successes")" 2
     same "$(state_of k)" "done"
-    expect 0 "$GAVEL" once --store "$store" --id c --key k -- sh -c 'echo again >>"$0/attempts"' "$folder"
+    expect 0 "$GAVEL" once --store "$store" --id c --key k -- sh -c 'echo again >>"$0/attempts"' "$scratch"
     lines attempts 2 || fail "it was tried again"
 }
 
@@ -130,12 +130,12 @@ test_five_racing_for_each_key_succeed_once_for_each() {
     local key i
     for key in red green blue; do
         for i in 1 2 3 4 5; do
-            once "$key-$i" "$key" sh -c 'echo "$GAVEL_EPOCH" >>"$0"' "$folder/done.$key"
+            once "$key-$i" "$key" sh -c 'echo "$GAVEL_EPOCH" >>"$0"' "$scratch/done.$key"
         done
     done
     for key in red green blue; do
         for i in 1 2 3 4 5; do ended "$key-$i" 0; done
-        lines "done.$key" 1 || fail "$key succeeded $(wc -l <"$folder/done.$key") times"
+        lines "done.$key" 1 || fail "$key succeeded $(wc -l <"$scratch/done.$key") times"
         same "$(state_of $key)" "done"
     done
 }
@@ -144,7 +144,7 @@ test_five_racing_for_each_key_succeed_once_for_each() {
 test_five_racing_retry_until_one_succeeds() {
     local i code=0 zeros=0
     for i in 1 2 3 4 5; do
-        once "$i" k sh -c 'echo x >>"$0/attempts"; [ "$(wc -l <"$0/attempts")" -ge 3 ] || exit 5; echo x >>"$0/successes"' "$folder"
+        once "$i" k sh -c 'echo x >>"$0/attempts"; [ "$(wc -l <"$0/attempts")" -ge 3 ] || exit 5; echo x >>"$0/successes"' "$scratch"
     done
     for i in 1 2 3 4 5; do
         await process_is_gone "${pid_of[$i]}"
@@ -154,7 +154,7 @@ test_five_racing_retry_until_one_succeeds() {
         [[ $code == 0 || $code == 5 ]] || fail "$i ended with $code"
         zeros=$((zeros + (code == 0)))
     done
-    lines attempts 3 || fail "$(wc -l <"$folder/attempts") attempts"
+    lines attempts 3 || fail "$(wc -l <"$scratch/attempts") attempts"
     lines successes 1 || fail "not one success"
     same "$zeros" 3
 }
@@ -164,28 +164,28 @@ test_no_wait_ends_while_another_runs_it() {
     await lines attempts 1
     expect 8 "$GAVEL" once --store "$store" --id b --key k --no-wait "${times[@]}" -- true
     lines attempts 1 || fail "it ran"
-    touch "$folder/gate"
+    touch "$scratch/gate"
     ended a 0
     expect 0 "$GAVEL" once --store "$store" --id b --key k --no-wait -- true
 }
 
 # The store cannot be written from before the command succeeds until it is given up.
 test_a_success_that_cannot_be_recorded_is_told_apart() {
-    run_as a "$GAVEL" once --store "$store" --id a --key k -- sh -c "$gated" "$folder"
+    run_as a "$GAVEL" once --store "$store" --id a --key k -- sh -c "$gated" "$scratch"
     await lines attempts 1
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
-    touch "$folder/gate"
+    await test -s "$scratch/lock.out"
+    touch "$scratch/gate"
     ended a 4
-    has "$(cat "$folder/a.err")" "the command succeeded, but: it is unknown whether"
+    has "$(cat "$scratch/a.err")" "the command succeeded, but: it is unknown whether"
     kill -KILL "${pid_of[lock]}"
     ended lock 137
-    expect 0 "$GAVEL" once --store "$store" --id b --key k -- sh -c "$gated" "$folder"
+    expect 0 "$GAVEL" once --store "$store" --id b --key k -- sh -c "$gated" "$scratch"
     same "$(state_of k)" "done"
 }
 
 test_an_interrupted_command_is_not_a_success() {
-    once a k sh -c 'trap "exit 0" TERM; echo x >>"$0/attempts"; while :; do sleep 0.01; done' "$folder"
+    once a k sh -c 'trap "exit 0" TERM; echo x >>"$0/attempts"; while :; do sleep 0.01; done' "$scratch"
     await lines attempts 1
     kill -TERM "${pid_of[a]}"
     ended a 143
@@ -214,9 +214,9 @@ test_what_cannot_be_done_once_is_refused_before_anything_runs() {
     expect 0 "$GAVEL" once --store "$store" --key "$(printf 'x%.0s' {1..250})" -- true
     expect 4 "$GAVEL" once --store static:a --key k -- true
     expect 2 "$GAVEL" once --store "$store" --no-election --key k -- true
-    expect 127 "$GAVEL" once --store "$store" --key k -- "$folder/missing"
-    touch "$folder/plain"
-    expect 126 "$GAVEL" once --store "$store" --key k -- "$folder/plain"
+    expect 127 "$GAVEL" once --store "$store" --key k -- "$scratch/missing"
+    touch "$scratch/plain"
+    expect 126 "$GAVEL" once --store "$store" --key k -- "$scratch/plain"
 }
 
 test_a_done_group_is_shown_as_such() {
@@ -239,10 +239,10 @@ test_the_same_line_of_cron_on_three_hosts_runs_once_a_day() {
     for day in 2026-11-14 2026-11-15; do
         for host in one two three; do
             expect 0 "$GAVEL" once --store "$store" --id "$host" --key "nightly-$day" -- \
-                sh -c 'echo "$GAVEL_GROUP by $GAVEL_CANDIDATE" >>"$0/log"' "$folder"
+                sh -c 'echo "$GAVEL_GROUP by $GAVEL_CANDIDATE" >>"$0/log"' "$scratch"
         done
     done
-    same "$(cat "$folder/log")" $'once:nightly-2026-11-14 by one\nonce:nightly-2026-11-15 by one'
+    same "$(cat "$scratch/log")" $'once:nightly-2026-11-14 by one\nonce:nightly-2026-11-15 by one'
 }
 
 run_tests "$@"

@@ -48,7 +48,7 @@ test_lines_for_people_fit_a_terminal() {
     elect web-2-of-several
     await has_candidates 2
     run_as watch "$GAVEL" watch --store "$store" --timeout 20s --count 2
-    await test -s "$folder/watch.out"
+    await test -s "$scratch/watch.out"
     local command longest
     for command in candidates check 'check --preset frugal' 'check --no-election' 'status --all'; do
         # shellcheck disable=SC2086 # a command with its options
@@ -61,7 +61,7 @@ test_lines_for_people_fit_a_terminal() {
     has "$("$GAVEL" candidates --store "$store")" "ADDRESS" # a pipe gets everything
     kill -KILL "${pid_of[web-1-of-several]}"
     ended watch 0
-    ((($(wc -L <"$folder/watch.out")) <= 80)) || fail "a line of watch is too long"
+    ((($(wc -L <"$scratch/watch.out")) <= 80)) || fail "a line of watch is too long"
 }
 
 test_version_is_that_of_the_build() {
@@ -138,10 +138,10 @@ test_every_line_of_elect_is_json_with_the_common_fields() {
     await said b became_leader
     kill -TERM "${pid_of[b]}"
     ended b 0
-    "$JSON_GET" time event group candidate <"$folder/a.out" >"$folder/fields"
-    "$JSON_GET" time event group candidate <"$folder/b.out" >>"$folder/fields"
-    ! grep -qvE '^20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z	[a-z_]+	default	[ab]$' "$folder/fields" ||
-        fail "a line has other fields: $(grep -vE '^20[0-9-]{8}T' "$folder/fields")"
+    "$JSON_GET" time event group candidate <"$scratch/a.out" >"$scratch/fields"
+    "$JSON_GET" time event group candidate <"$scratch/b.out" >>"$scratch/fields"
+    ! grep -qvE '^20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z	[a-z_]+	default	[ab]$' "$scratch/fields" ||
+        fail "a line has other fields: $(grep -vE '^20[0-9-]{8}T' "$scratch/fields")"
 }
 
 test_elect_prints_only_the_events_asked_for() {
@@ -149,20 +149,20 @@ test_elect_prints_only_the_events_asked_for() {
     await said a became_leader
     kill -TERM "${pid_of[a]}"
     ended a 0
-    same "$("$JSON_GET" event <"$folder/a.out" | tr '\n' ' ')" "became_leader lost_leadership "
+    same "$("$JSON_GET" event <"$scratch/a.out" | tr '\n' ' ')" "became_leader lost_leadership "
 }
 
 test_log_lines_are_logfmt_or_json() {
     elect a
     await said a became_leader
-    has "$(cat "$folder/a.err")" "level=info msg=\"takes part\" group=default candidate=a store=sqlite:$store"
-    has "$(cat "$folder/a.err")" "msg=\"created the store\" group=default candidate=a store=sqlite:$store"
+    has "$(cat "$scratch/a.err")" "level=info msg=\"takes part\" group=default candidate=a store=sqlite:$store"
+    has "$(cat "$scratch/a.err")" "msg=\"created the store\" group=default candidate=a store=sqlite:$store"
     elect b --log json
     await has_candidates 2
-    same "$("$JSON_GET" msg level group candidate <"$folder/b.err")" "takes part	info	default	b"
+    same "$("$JSON_GET" msg level group candidate <"$scratch/b.err")" "takes part	info	default	b"
     elect c --log-level error
     await has_candidates 3
-    same "$(cat "$folder/c.err")" ""
+    same "$(cat "$scratch/c.err")" ""
 }
 
 # on_terminal COMMAND…: what it prints when stdout is a terminal.
@@ -210,9 +210,9 @@ test_the_format_of_the_log_can_be_chosen_anywhere() {
     has "$(log_on_terminal --log-format json)" '"level":"info","msg":"leads","group":"default","candidate":"a"'
     has "$(GAVEL_LOG=json log_on_terminal)" '"msg":"leads"'
     has "$(GAVEL_LOG_FORMAT=json log_on_terminal)" '"msg":"leads"'
-    echo "log_format: json" >"$folder/old.yaml"
-    has "$(log_on_terminal --config "$folder/old.yaml")" '"msg":"leads"'
-    has "$(log_on_terminal --config "$folder/old.yaml" --log auto --color never)" " leads  group=default"
+    echo "log_format: json" >"$scratch/old.yaml"
+    has "$(log_on_terminal --config "$scratch/old.yaml")" '"msg":"leads"'
+    has "$(log_on_terminal --config "$scratch/old.yaml" --log auto --color never)" " leads  group=default"
     expect 0 "$GAVEL" run --store "$store" --id a --log human -- true
     grep -qE '^[0-9:.]{12} leads  group=default candidate=a epoch=[0-9]+$' <<<"$errors" || fail "it says: $errors"
 }

@@ -7,13 +7,13 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 term() {
     kill -TERM "${pid_of[$1]}"
     ended "$1" 0
-    same "$(tail -n 1 "$folder/$1.out" | "$JSON_GET" event status)" "stopped	OK"
+    same "$(tail -n 1 "$scratch/$1.out" | "$JSON_GET" event status)" "stopped	OK"
     has_not "$("$GAVEL" candidates --store "$store")" "$1 "
 }
 
 test_sigterm_while_waiting_out_the_start_jitter() {
     elect a --start-jitter-min 1h --start-jitter-max 1h
-    await grep -q "takes part" "$folder/a.err"
+    await grep -q "takes part" "$scratch/a.err"
     kill -TERM "${pid_of[a]}"
     ended a 0
 }
@@ -56,7 +56,7 @@ test_sigterm_while_claiming() {
     elect b --call-timeout 5s --lease 20s --candidate-timeout 20s
     await said b leader_changed '"new":"a"'
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
+    await test -s "$scratch/lock.out"
     kill -KILL "${pid_of[a]}"
     ended a 137
     await said b leader_down
@@ -101,7 +101,7 @@ test_sigterm_right_after_the_start() {
     local i
     for i in 1 2 3 4 5; do
         elect "quick$i"
-        await grep -q "takes part" "$folder/quick$i.err"
+        await grep -q "takes part" "$scratch/quick$i.err"
         kill -TERM "${pid_of[quick$i]}"
         ended "quick$i" 0
     done
@@ -131,7 +131,7 @@ test_second_signal_ends_at_once() {
     elect a --call-timeout 20s --lease 60s --candidate-timeout 60s
     await said a became_leader
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
+    await test -s "$scratch/lock.out"
     kill -TERM "${pid_of[a]}"
     await grep -qE 'SigBlk:\s*0000000000000000' "/proc/${pid_of[a]}/status"
     kill_again() { process_is_gone "${pid_of[a]}" || ! kill -TERM "${pid_of[a]}"; }
@@ -149,27 +149,27 @@ test_timeout_lets_it_leave_in_order() {
 }
 
 test_reader_that_goes_away_makes_it_leave() {
-    mkfifo "$folder/pipe"
-    "$GAVEL" elect --store "$store" --id a >"$folder/pipe" 2>"$folder/a.err" &
+    mkfifo "$scratch/pipe"
+    "$GAVEL" elect --store "$store" --id a >"$scratch/pipe" 2>"$scratch/a.err" &
     pid_of[a]=$!
-    head -n 1 "$folder/pipe" >/dev/null
+    head -n 1 "$scratch/pipe" >/dev/null
     ended a 1
-    has "$(cat "$folder/a.err")" "stdout"
+    has "$(cat "$scratch/a.err")" "stdout"
     nobody_leads || fail "the mandate was not released"
 }
 
 test_closed_stdout_is_an_error() {
     local code=0
-    timeout "$limit_s" "$GAVEL" elect --store "$store" --id a >&- 2>"$folder/a.err" || code=$?
+    timeout "$limit_s" "$GAVEL" elect --store "$store" --id a >&- 2>"$scratch/a.err" || code=$?
     same "$code" 1
-    has "$(cat "$folder/a.err")" "stdout"
+    has "$(cat "$scratch/a.err")" "stdout"
 }
 
 test_reader_that_does_not_read_does_not_stop_a_signal() {
-    mkfifo "$folder/pipe"
-    exec 7<>"$folder/pipe"
-    dd if=/dev/zero of="$folder/pipe" bs=4096 count=16 status=none # the pipe is full from the beginning
-    "$GAVEL" elect --store "$store" --id a >"$folder/pipe" 2>"$folder/a.err" &
+    mkfifo "$scratch/pipe"
+    exec 7<>"$scratch/pipe"
+    dd if=/dev/zero of="$scratch/pipe" bs=4096 count=16 status=none # the pipe is full from the beginning
+    "$GAVEL" elect --store "$store" --id a >"$scratch/pipe" 2>"$scratch/a.err" &
     pid_of[a]=$!
     await leads a
     kill -TERM "${pid_of[a]}"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a target over a folder of inputs, without libFuzzer: each as it is, cut
+ * Runs a target over a directory of inputs, without libFuzzer: each as it is, cut
  * short at every byte, and with each of its bits turned over. So what fuzzing
  * has found once is tried in every run of the tests.
  *
- *     replay FOLDER
+ *     replay DIRECTORY
  */
 #include "target.h"
 
@@ -49,13 +49,13 @@ int main(int argc, char **argv)
     static uint8_t bytes[INPUT_BYTES_MAX];
     const struct dirent *entry;
     unsigned count = 0;
-    DIR *folder = argc == 2 ? opendir(argv[1]) : NULL;
+    DIR *directory = argc == 2 ? opendir(argv[1]) : NULL;
 
-    if (!folder) {
-        fprintf(stderr, "replay: give a folder of inputs\n");
+    if (!directory) {
+        fprintf(stderr, "replay: give a directory of inputs\n");
         return 2;
     }
-    while ((entry = readdir(folder))) {
+    while ((entry = readdir(directory))) {
         char path[4096];
         size_t size;
         FILE *file;
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
         try_around(bytes, size);
         count++;
     }
-    (void)closedir(folder);
+    (void)closedir(directory);
     printf("%u inputs and what is near to them\n", count);
-    return count > 0 ? 0 : 1; /* an empty folder tests nothing */
+    return count > 0 ? 0 : 1; /* an empty directory tests nothing */
 }

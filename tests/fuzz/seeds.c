@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void write_file(const char *folder, const char *kind, const char *name, const uint8_t *bytes,
+static void write_file(const char *directory, const char *kind, const char *name, const uint8_t *bytes,
                        size_t size)
 {
     char path[4096];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s/%s", folder, kind, name);
+    (void)snprintf(path, sizeof path, "%s/%s/%s", directory, kind, name);
     file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
         perror(path);
@@ -26,7 +26,7 @@ static void write_file(const char *folder, const char *kind, const char *name, c
     }
 }
 
-static bool write_client_frames(const char *folder)
+static bool write_client_frames(const char *directory)
 {
     for (size_t i = 0; i < CLIENT_SAMPLE_COUNT; i++) {
         const char *name;
@@ -36,7 +36,7 @@ static bool write_client_frames(const char *folder)
 
         if (client_frame_pack(frame, &bytes, &size) != GAVEL_OK)
             return false;
-        write_file(folder, "client_frame", name, bytes + CLIENT_LENGTH_BYTES, size - CLIENT_LENGTH_BYTES);
+        write_file(directory, "client_frame", name, bytes + CLIENT_LENGTH_BYTES, size - CLIENT_LENGTH_BYTES);
         client_frame_free(frame);
         free(bytes);
     }
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     uint8_t datagram[OBITUARY_BYTES];
 
     if (argc != 2) {
-        fprintf(stderr, "seeds: give the folder of the corpus\n");
+        fprintf(stderr, "seeds: give the directory of the corpus\n");
         return 2;
     }
     for (size_t i = 0; i < SAMPLE_COUNT; i++) {

@@ -16,11 +16,11 @@ struct story {
     uint64_t ids[4]; /* of the newest request of each session */
 };
 
-static void begin(struct story *story, const char *folder, const char *name)
+static void begin(struct story *story, const char *directory, const char *name)
 {
     char path[4096];
 
-    (void)snprintf(path, sizeof path, "%s/table_command/%s", folder, name);
+    (void)snprintf(path, sizeof path, "%s/table_command/%s", directory, name);
     *story = (struct story){.file = fopen(path, "wb")};
     if (!story->file) {
         perror(path);
@@ -171,11 +171,11 @@ static void put_note(struct story *story, const char *group, const char *key, ui
     tell(story, 0, GAVEL__OP__WHAT_PUT_NOTE, &message);
 }
 
-static void tell_elections(const char *folder)
+static void tell_elections(const char *directory)
 {
     struct story story;
 
-    begin(&story, folder, "elections");
+    begin(&story, directory, "elections");
     for (uint64_t session = 1; session <= 3; session++)
         open_session(&story, session);
     campaign(&story, 1, "g", "a", 1);
@@ -184,7 +184,7 @@ static void tell_elections(const char *folder)
     wish(&story, "g", 4, "c", false);
     withdraw(&story, 1, "g", true);
     end(&story);
-    begin(&story, folder, "sessions");
+    begin(&story, directory, "sessions");
     open_session(&story, 1);
     open_session(&story, 2);
     campaign(&story, 1, "g", "a", 1);
@@ -197,7 +197,7 @@ static void tell_elections(const char *folder)
     end(&story);
 }
 
-static void tell_leases(const char *folder)
+static void tell_leases(const char *directory)
 {
     struct story story;
     Gavel__Renew renew;
@@ -220,7 +220,7 @@ static void tell_leases(const char *folder)
     leave.group = text("g");
     leave.id = text("r");
     leave.instance = 7;
-    begin(&story, folder, "leases");
+    begin(&story, directory, "leases");
     register_candidate(&story, "g", "r", 7);
     claim(&story, "g", "a", 0);
     tell(&story, 0, GAVEL__OP__WHAT_RENEW, &renew);
@@ -231,7 +231,7 @@ static void tell_leases(const char *folder)
     claim(&story, "g", "r", 7);
     tell(&story, 0, GAVEL__OP__WHAT_LAPSE, &lapse);
     end(&story);
-    begin(&story, folder, "done");
+    begin(&story, directory, "done");
     register_candidate(&story, "g", "r", 7);
     claim(&story, "g", "r", 0);
     release(&story, "g", "r", "", true);
@@ -240,7 +240,7 @@ static void tell_leases(const char *folder)
     end(&story);
 }
 
-static void tell_notes(const char *folder)
+static void tell_notes(const char *directory)
 {
     struct story story;
     Gavel__DeleteNote delete_note;
@@ -248,7 +248,7 @@ static void tell_notes(const char *folder)
     gavel__delete_note__init(&delete_note);
     delete_note.group = text("g");
     delete_note.key = text("k");
-    begin(&story, folder, "notes");
+    begin(&story, directory, "notes");
     put_note(&story, "g", "k", 0);
     put_note(&story, "g", "l", 0);
     put_note(&story, "h", "k", 0);
@@ -264,7 +264,7 @@ static void tell_notes(const char *folder)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        fprintf(stderr, "seeds: give the folder of the corpus\n");
+        fprintf(stderr, "seeds: give the directory of the corpus\n");
         return 2;
     }
     tell_elections(argv[1]);

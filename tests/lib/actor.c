@@ -24,7 +24,7 @@ void actor_start(struct actor *actor, const struct stage *stage, const char *id,
     int in[2], out[2];
 
     *actor = (struct actor){0};
-    (void)snprintf(errors, sizeof errors, "%s/%s.stderr", stage->scene->folder, id);
+    (void)snprintf(errors, sizeof errors, "%s/%s.stderr", stage->scene->directory, id);
     assert_int_equal(pipe2(in, O_CLOEXEC), 0);
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     posix_spawn_file_actions_init(&files);

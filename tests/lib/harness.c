@@ -16,10 +16,10 @@ int scene_setup(void **state)
 
     if (!scene)
         return -1;
-    (void)snprintf(scene->folder, sizeof scene->folder, "/tmp/gavel-lib-XXXXXX");
-    if (!mkdtemp(scene->folder))
+    (void)snprintf(scene->directory, sizeof scene->directory, "/tmp/gavel-lib-XXXXXX");
+    if (!mkdtemp(scene->directory))
         return -1;
-    (void)snprintf(scene->path, sizeof scene->path, "%s/gavel.db", scene->folder);
+    (void)snprintf(scene->path, sizeof scene->path, "%s/gavel.db", scene->directory);
     (void)snprintf(scene->url, sizeof scene->url, "sqlite:%s", scene->path);
     *state = scene;
     return 0;
@@ -28,15 +28,15 @@ int scene_setup(void **state)
 int scene_teardown(void **state)
 {
     struct scene *scene = *state;
-    DIR *folder = opendir(scene->folder);
+    DIR *directory = opendir(scene->directory);
     const struct dirent *entry;
 
-    if (!folder)
+    if (!directory)
         return -1;
-    while ((entry = readdir(folder)))
-        (void)unlinkat(dirfd(folder), entry->d_name, 0); /* "." and ".." stay */
-    (void)closedir(folder);
-    if (rmdir(scene->folder) < 0)
+    while ((entry = readdir(directory)))
+        (void)unlinkat(dirfd(directory), entry->d_name, 0); /* "." and ".." stay */
+    (void)closedir(directory);
+    if (rmdir(scene->directory) < 0)
         return -1;
     free(scene);
     return 0;

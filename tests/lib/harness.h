@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the tests of libgavel share: a folder with a store of its own, and a
- * recorder that notes what a candidate's callbacks report and lets a test wait
- * for it with a limit.
+ * What the tests of libgavel share: a directory with a store of its own, and a
+ * recorder that writes down what a candidate's callbacks say and lets a test
+ * wait for it with a limit.
  */
 #ifndef TESTS_LIB_HARNESS_H
 #define TESTS_LIB_HARNESS_H
@@ -23,12 +23,12 @@
 #define LIMIT_MS 60000
 
 struct scene {
-    char folder[64];
+    char directory[64];
     char url[160];  /* sqlite: */
     char path[128]; /* of its file */
 };
 
-/* cmocka's setup and teardown: *state is a struct scene with a fresh folder. */
+/* cmocka's setup and teardown: *state is a struct scene with a fresh directory. */
 int scene_setup(void **state);
 int scene_teardown(void **state);
 

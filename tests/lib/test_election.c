@@ -267,14 +267,14 @@ static void test_epoch_before_is_valid_only_within_its_grace(void **state)
 
 static int count_threads(void)
 {
-    DIR *folder = opendir("/proc/self/task");
+    DIR *directory = opendir("/proc/self/task");
     const struct dirent *entry;
     int count = 0;
 
-    assert_non_null(folder);
-    while ((entry = readdir(folder)))
+    assert_non_null(directory);
+    while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';
-    (void)closedir(folder);
+    (void)closedir(directory);
     return count;
 }
 

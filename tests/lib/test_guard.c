@@ -236,7 +236,7 @@ static void test_guard_has_nothing_of_what_the_program_has_open(void **state)
     char path[300], target[300];
     const struct dirent *entry;
     struct actor a;
-    DIR *folder;
+    DIR *directory;
     int count = 0;
     pid_t pid;
 
@@ -244,10 +244,10 @@ static void test_guard_has_nothing_of_what_the_program_has_open(void **state)
     expect(&a, "elected", LIMIT_MS);
     (void)close(guard_of(&a, &pid));
     (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder))) {
-        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+    directory = opendir(path);
+    assert_non_null(directory);
+    while ((entry = readdir(directory))) {
+        ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
 
         if (length < 0)
             continue; /* "." and ".." */
@@ -260,7 +260,7 @@ static void test_guard_has_nothing_of_what_the_program_has_open(void **state)
         assert_null(strstr(target, "eventpoll"));
     }
     assert_true(count >= 6);
-    (void)closedir(folder);
+    (void)closedir(directory);
     assert_int_not_equal(getsid(pid), getsid(a.pid));
     actor_dismiss(&a);
 }

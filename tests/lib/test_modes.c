@@ -415,7 +415,7 @@ static void test_store_that_cannot_be_opened_says_why(void **state)
     assert_int_equal(gavel_leave(NULL), GAVEL_OK);
 }
 
-static void test_default_store_is_below_the_state_folder(void **state)
+static void test_default_store_is_below_the_state_directory(void **state)
 {
     char url[64];
 
@@ -442,7 +442,7 @@ int main(void)
         cmocka_unit_test(test_flood_of_doorbells_disturbs_nobody),
         cmocka_unit_test(test_bad_names_and_settings_are_refused_with_a_reason),
         cmocka_unit_test(test_store_that_cannot_be_opened_says_why),
-        cmocka_unit_test(test_default_store_is_below_the_state_folder),
+        cmocka_unit_test(test_default_store_is_below_the_state_directory),
     };
 
     return cmocka_run_group_tests_name("lib modes", tests, NULL, NULL);

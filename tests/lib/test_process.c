@@ -87,7 +87,7 @@ static void assert_aborted(struct actor *actor, const struct stage *stage, const
 
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
-    (void)snprintf(path, sizeof path, "%s/%s.stderr", stage->scene->folder, id);
+    (void)snprintf(path, sizeof path, "%s/%s.stderr", stage->scene->directory, id);
     file = fopen(path, "r");
     assert_non_null(file);
     length = fread(text, 1, sizeof text - 1, file);

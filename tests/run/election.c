@@ -66,11 +66,11 @@ void election_open(struct election *election, const char *gavel, const char *bea
     election->times = times_of_a_file;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         die("cannot become a subreaper");
-    (void)snprintf(election->folder, sizeof election->folder, "%s", "/tmp/gavel-run-XXXXXX");
-    if (!mkdtemp(election->folder))
-        die(election->folder);
-    (void)snprintf(election->store, sizeof election->store, "%s/gavel.db", election->folder);
-    (void)snprintf(election->log, sizeof election->log, "%s/beats", election->folder);
+    (void)snprintf(election->directory, sizeof election->directory, "%s", "/tmp/gavel-run-XXXXXX");
+    if (!mkdtemp(election->directory))
+        die(election->directory);
+    (void)snprintf(election->store, sizeof election->store, "%s/gavel.db", election->directory);
+    (void)snprintf(election->log, sizeof election->log, "%s/beats", election->directory);
     beat_referee_init(&election->referee);
     if (!beat_reader_open(&election->reader, election->log))
         die(election->log);
@@ -128,7 +128,7 @@ static _Noreturn void execute(const struct election *election, const struct cand
     int fd;
 
     (void)snprintf(number, sizeof number, "%u", candidate->number);
-    (void)snprintf(err, sizeof err, "%s/%u.err", election->folder, candidate->number);
+    (void)snprintf(err, sizeof err, "%s/%u.err", election->directory, candidate->number);
     fd = open(err, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || setenv("BEAT_MEMBER", number, 1) < 0)
         _exit(1);
@@ -354,7 +354,7 @@ void election_print_logs(const struct election *election)
     for (size_t i = 0; i < election->count; i++) {
         FILE *file;
 
-        (void)snprintf(path, sizeof path, "%s/%zu.err", election->folder, i);
+        (void)snprintf(path, sizeof path, "%s/%zu.err", election->directory, i);
         file = fopen(path, "r");
         if (!file)
             continue;
@@ -409,20 +409,20 @@ size_t election_sweep(void)
     return count;
 }
 
-static void remove_folder(const char *folder)
+static void remove_directory(const char *directory)
 {
     char path[512];
     const struct dirent *entry;
-    DIR *open_folder = opendir(folder);
+    DIR *open_directory = opendir(directory);
 
-    while (open_folder && (entry = readdir(open_folder))) {
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    while (open_directory && (entry = readdir(open_directory))) {
+        (void)snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         if (entry->d_name[0] != '.')
             (void)unlink(path); /* what stays is only litter */
     }
-    if (open_folder)
-        (void)closedir(open_folder); /* only read from */
-    (void)rmdir(folder);             /* likewise */
+    if (open_directory)
+        (void)closedir(open_directory); /* only read from */
+    (void)rmdir(directory);             /* likewise */
 }
 
 void election_close(struct election *election, bool keep)
@@ -433,5 +433,5 @@ void election_close(struct election *election, bool keep)
         (void)close(election->shm); /* only asked */
     beat_reader_close(&election->reader);
     if (!keep)
-        remove_folder(election->folder);
+        remove_directory(election->directory);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An election: several `gavel run` of one group on one store, in a temporary
- * folder, each with a command that beats into one log. The store is a SQLite
- * file in that folder, unless the driver sets another before it starts them.
+ * An election: some `gavel run` of one group on one store, in a temporary directory,
+ * each with a command that beats into one log. The store is a SQLite file in
+ * that directory, unless a driver says otherwise before it starts them.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat ── …
  *           ├─ gavel run (elector) ── guard
@@ -46,7 +46,7 @@ struct candidate {
 };
 
 struct election {
-    char folder[64];
+    char directory[64];
     char store[256]; /* a URL, if a driver puts one here */
     char log[128];
     const char *gavel;
@@ -64,7 +64,7 @@ struct election {
     int shm;                        /* for asking who has it; 0: not open yet */
 };
 
-/* Makes the folder; the programs are borrowed. Ends the driver with a message if it cannot. */
+/* Makes the directory; the programs are borrowed. Ends the driver with a message if it cannot. */
 void election_open(struct election *election, const char *gavel, const char *beat);
 
 /* Lets all leave in order, and waits for that. */
@@ -76,7 +76,7 @@ void election_dismiss(struct election *election);
  */
 size_t election_sweep(void);
 
-/* After both: reads the rest of the log, and removes the folder unless `keep`. */
+/* After both: reads the rest of the log, and removes the directory unless `keep`. */
 void election_close(struct election *election, bool keep);
 
 /* Adds one that is not running yet. */

@@ -65,20 +65,20 @@ size_t proc_children(pid_t pid, pid_t *pids, size_t room)
 {
     char path[320];
     const struct dirent *entry;
-    DIR *folder;
+    DIR *directory;
     size_t count = 0;
 
     (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    folder = opendir(path);
-    if (!folder)
+    directory = opendir(path);
+    if (!directory)
         return 0;
-    while ((entry = readdir(folder))) {
+    while ((entry = readdir(directory))) {
         if (entry->d_name[0] == '.')
             continue;
         (void)snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, entry->d_name);
         count += children_of_thread(path, pids + count, room - count);
     }
-    (void)closedir(folder); /* only read from */
+    (void)closedir(directory); /* only read from */
     return count;
 }
 

@@ -383,7 +383,7 @@ int main(int argc, char **argv)
     if (!is_all_well)
         election_print_logs(&run.election);
     if (run.keep)
-        printf("# kept in %s\n", run.election.folder);
+        printf("# kept in %s\n", run.election.directory);
     election_close(&run.election, run.keep);
     return is_all_well ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the commands of this folder share. Each keeps a server in one folder:
+# What the commands of this directory share. Each keeps a server in one directory:
 # its data, its logs (NAME.log) and the ids of its processes (NAME.pid).
-# shellcheck disable=SC2154 # $folder is of whoever sources this
+# shellcheck disable=SC2154 # $directory is of whoever sources this
 set -euo pipefail
 
 limit_s=${SERVER_LIMIT_S:-60} # a server that does not answer by then does not start
@@ -24,9 +24,9 @@ need()
     done
 }
 
-check_folder()
+check_directory()
 {
-    [[ $1 == /* ]] || fail "the folder must be an absolute path, not \"$1\""
+    [[ $1 == /* ]] || fail "the directory must be an absolute path, not \"$1\""
     # Sockets live in it, and their names must fit 107 bytes.
     ((${#1} <= 85)) || fail "$1 is too long for a socket in it; set TMPDIR to a shorter one"
 }
@@ -38,13 +38,13 @@ check_port()
     (($1 >= 1024 && $1 + $2 <= 32768)) || fail "the ports $1 to $(($1 + $2 - 1)) are not all between 1024 and 32767"
 }
 
-# The process of a pid file runs, and is one of this folder: an old file may name somebody else's.
+# The process of a pid file runs, and is one of this directory: an old file may name somebody else's.
 is_running()
 {
     local pid=
 
     [[ -r $1 ]] && read -r pid <"$1" && [[ $pid =~ ^[0-9]+$ ]] || return 1
-    { [[ $(tr '\0' ' ' <"/proc/$pid/cmdline") == *"$folder/"* ]]; } 2>/dev/null
+    { [[ $(tr '\0' ' ' <"/proc/$pid/cmdline") == *"$directory/"* ]]; } 2>/dev/null
 }
 
 # What this run has started ends if it fails.
@@ -65,7 +65,7 @@ start()
     local name=$1
 
     shift
-    if is_running "$folder/$name.pid"; then return; fi
+    if is_running "$directory/$name.pid"; then return; fi
     # Nothing of ours may stay open in it: not the locks of ports, not the pipe that somebody reads our output from.
     (
         for fd in /proc/self/fd/*; do
@@ -73,9 +73,9 @@ start()
             if ((fd > 2 && fd < 255)); then eval "exec $fd>&-"; fi
         done
         # Nor is a server the one to be tested with signals that somebody ignores: radosgw aborts.
-        exec env --default-signal "$@" </dev/null >>"$folder/$name.log" 2>&1
+        exec env --default-signal "$@" </dev/null >>"$directory/$name.log" 2>&1
     ) &
-    echo $! >"$folder/$name.pid"
+    echo $! >"$directory/$name.pid"
     started+=("$name")
 }
 
@@ -95,40 +95,40 @@ await()
 # As is_running(), and also true between fork and exec.
 is_alive()
 {
-    [[ -e /proc/$(<"$folder/$1.pid")/stat && $(<"/proc/$(<"$folder/$1.pid")/stat") != *") Z "* ]]
+    [[ -e /proc/$(<"$directory/$1.pid")/stat && $(<"/proc/$(<"$directory/$1.pid")/stat") != *") Z "* ]]
 }
 
 fail_with_log()
 {
     {
-        echo "$command: $1 $2; the end of $folder/$1.log:"
-        tail -n 20 "$folder/$1.log" 2>/dev/null | sed 's/^/    /'
+        echo "$command: $1 $2; the end of $directory/$1.log:"
+        tail -n 20 "$directory/$1.log" 2>/dev/null | sed 's/^/    /'
     } >&2
     exit 1
 }
 
-# stop NAME…: by SIGKILL and by process id; gone when it returns. Data in a test's folder needs no farewell.
+# stop NAME…: by SIGKILL and by process id; gone when it returns. Data in a test's directory needs no farewell.
 stop()
 {
     local name pid deadline=$((SECONDS + limit_s))
 
     for name; do
-        is_running "$folder/$name.pid" || continue
-        read -r pid <"$folder/$name.pid"
+        is_running "$directory/$name.pid" || continue
+        read -r pid <"$directory/$name.pid"
         kill -KILL "$pid" 2>/dev/null || true # it may have ended by itself
-        while is_running "$folder/$name.pid"; do
+        while is_running "$directory/$name.pid"; do
             ((SECONDS < deadline)) || fail "$name ($pid) does not die"
             sleep 0.01
         done
-        rm -f "$folder/$name.pid"
+        rm -f "$directory/$name.pid"
     done
 }
 
-# A certificate of this machine that is its own authority: $folder/tls.crt, $folder/tls.key.
+# A certificate of this machine that is its own authority: $directory/tls.crt, $directory/tls.key.
 make_certificate()
 {
-    [[ ! -e $folder/tls.crt ]] || return 0
+    [[ ! -e $directory/tls.crt ]] || return 0
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-        -addext subjectAltName=IP:127.0.0.1,DNS:localhost -keyout "$folder/tls.key" -out "$folder/tls.crt" \
-        2>"$folder/tls.log" || fail "openssl makes no certificate: $(tail -n 1 "$folder/tls.log")"
+        -addext subjectAltName=IP:127.0.0.1,DNS:localhost -keyout "$directory/tls.key" -out "$directory/tls.crt" \
+        2>"$directory/tls.log" || fail "openssl makes no certificate: $(tail -n 1 "$directory/tls.log")"
 }

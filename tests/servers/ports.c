@@ -21,7 +21,7 @@
 #define BLOCKS 600
 #define FIRST_PORT 20000
 /* The ports are the machine's, so that their locks are, too: of all users, and whatever TMPDIR says. */
-#define FOLDER "/tmp/gavel-test-ports"
+#define DIRECTORY "/tmp/gavel-test-ports"
 
 static bool is_free(int port)
 {
@@ -44,7 +44,7 @@ static int lock_block(int block)
     char file[64];
     int fd;
 
-    (void)snprintf(file, sizeof file, FOLDER "/%d", block);
+    (void)snprintf(file, sizeof file, DIRECTORY "/%d", block);
     fd = open(file, O_RDONLY | O_CLOEXEC); /* the kernel may forbid O_CREAT for files of others */
     if (fd < 0) {
         fd = open(file, O_RDONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -60,8 +60,8 @@ static int lock_block(int block)
 
 int test_ports_claim(int *ret_lock_fd)
 {
-    if (mkdir(FOLDER, 0777) == 0)
-        (void)chmod(FOLDER, 0777); /* as above */
+    if (mkdir(DIRECTORY, 0777) == 0)
+        (void)chmod(DIRECTORY, 0777); /* as above */
     for (int i = 0; i < BLOCKS; i++) {
         int block = (i + (int)getpid()) % BLOCKS;
         int first = FIRST_PORT + block * TEST_PORTS;

@@ -11,11 +11,11 @@ ports_are_free() {
 }
 
 # The ports are the machine's, so that their locks are, too: of all users, and whatever TMPDIR says.
-ports_folder=/tmp/gavel-test-ports
+ports_directory=/tmp/gavel-test-ports
 
 # lock_ports NUMBER: the lock of that block, in $port_lock; fails if somebody else has it.
 lock_ports() {
-    local file=$ports_folder/$1
+    local file=$ports_directory/$1
     # Without O_CREAT where it is there: the kernel may forbid that for files of others.
     [[ -e $file ]] || (umask 0 && : >>"$file") 2>/dev/null || return 1
     { exec {port_lock}<"$file"; } 2>/dev/null || return 1
@@ -28,7 +28,7 @@ lock_ports() {
 # in $next_port. Whoever has the lock of a block has its ports.
 reserve_ports() {
     local i block first=$(($$ + RANDOM))
-    (umask 0 && mkdir -p "$ports_folder")
+    (umask 0 && mkdir -p "$ports_directory")
     for ((i = 0; i < 600; i++)); do
         block=$(((first + i) % 600))
         lock_ports "$block" || continue

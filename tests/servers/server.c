@@ -24,7 +24,7 @@
 extern char **environ;
 
 static const struct {
-    const char *command; /* in the folder of this file */
+    const char *command; /* in the directory of this file */
     const char *count;   /* of members, as the command wants it; NULL: nothing */
     int members;
     const char *killed; /* process names, with a number behind if there are several members */
@@ -40,7 +40,7 @@ static const char *command_path(const struct test_server *server)
 {
     static char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/%s", TEST_SERVERS_FOLDER, kinds[server->kind].command);
+    (void)snprintf(path, sizeof path, "%s/%s", TEST_SERVERS_DIRECTORY, kinds[server->kind].command);
     return path;
 }
 
@@ -49,10 +49,10 @@ static int run_server_owner(const void *argument, int fd)
 {
     const struct test_server *server = argument;
     char port[16];
-    const char *command[] = {command_path(server),      "up", server->folder, port,
+    const char *command[] = {command_path(server),      "up", server->directory, port,
                              kinds[server->kind].count, NULL};
     const struct server_owner server_owner = {
-        .folder = server->folder, .command = command, .in_fd = fd, .out_fd = fd};
+        .directory = server->directory, .command = command, .in_fd = fd, .out_fd = fd};
 
     (void)snprintf(port, sizeof port, "%d", server->port);
     return server_owner_run(&server_owner);
@@ -80,9 +80,9 @@ static void set_addresses(struct test_server *server)
         (void)snprintf(server->tls_address + tls_used, sizeof server->tls_address - tls_used,
                        "%s127.0.0.1:%d", i ? "," : "", server->port + tls_offset + i);
     }
-    (void)snprintf(server->ca, sizeof server->ca, "%s/tls.crt", server->folder);
+    (void)snprintf(server->ca, sizeof server->ca, "%s/tls.crt", server->directory);
     if (server->kind == TEST_MARIADB)
-        (void)snprintf(server->socket, sizeof server->socket, "%s/sock", server->folder);
+        (void)snprintf(server->socket, sizeof server->socket, "%s/sock", server->directory);
 }
 
 static void set_credentials(enum test_server_kind kind)
@@ -103,10 +103,10 @@ void test_server_start(struct test_server *server, enum test_server_kind kind)
     const char *parent = getenv("TMPDIR");
 
     *server = (struct test_server){.kind = kind};
-    if (snprintf(server->folder, sizeof server->folder, "%s/gavel-server-XXXXXX", parent ? parent : "/tmp") >=
-        (int)sizeof server->folder)
+    if (snprintf(server->directory, sizeof server->directory, "%s/gavel-server-XXXXXX",
+                 parent ? parent : "/tmp") >= (int)sizeof server->directory)
         fail_msg("%s is too long; set TMPDIR to a shorter one", parent);
-    assert_non_null(mkdtemp(server->folder));
+    assert_non_null(mkdtemp(server->directory));
     server->port = test_ports_claim(&server->lock_fd);
     set_addresses(server);
     set_credentials(kind);
@@ -116,7 +116,7 @@ void test_server_start(struct test_server *server, enum test_server_kind kind)
 
 void test_server_stop(struct test_server *server)
 {
-    if (server->folder[0] == '\0')
+    if (server->directory[0] == '\0')
         return;
     test_helper_stop(&server->server_owner);
     (void)close(server->lock_fd);
@@ -166,7 +166,7 @@ void test_server_restart(struct test_server *server) { order(server, "up"); }
  * input. */
 static void run_command(struct test_server *server, const char *verb, const char *name, const char *input)
 {
-    const char *const argv[] = {command_path(server), verb, server->folder, name, NULL};
+    const char *const argv[] = {command_path(server), verb, server->directory, name, NULL};
     posix_spawn_file_actions_t actions;
     int fds[2];
     int status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Real servers for the tests in C: MariaDB, etcd and radosgw, on loopback, in a
- * folder and on ports of their own. They end with the test, even if it crashes
- * or is killed: a process beside it (server_owner.h) ensures that.
+ * Real servers for the tests in C: MariaDB, etcd and radosgw, on loopback, in
+ * a directory and on ports of their own. They end with the test, also with one
+ * that crashes or is killed: a process beside it (server_owner.h) sees to that.
  *
  * One per program, started by its main() or a group's set-up; each test has a
  * database, bucket or prefix of its own:
@@ -40,7 +40,7 @@ enum test_server_kind {
 
 struct test_server {
     enum test_server_kind kind;
-    char folder[100];     /* "": not started */
+    char directory[100];  /* "": not started */
     int port;             /* of its (first member's) clients, on 127.0.0.1 */
     char address[80];     /* "127.0.0.1:20000"; of a cluster three of them, separated by commas */
     char tls_address[80]; /* the same with TLS, which MariaDB has on the same port */
@@ -56,7 +56,7 @@ struct test_server {
  */
 void test_server_start(struct test_server *server, enum test_server_kind kind);
 
-/* Ends it and removes its folder. Safe on a zeroed struct. */
+/* Ends it and removes its directory. Safe on a zeroed struct. */
 void test_server_stop(struct test_server *server);
 
 /* Makes, or removes with all that is in it, a database or bucket; of etcd the keys that begin with
@@ -74,7 +74,8 @@ void test_server_url(const struct test_server *server, const char *name, const c
 /* Of a cluster one member, or TEST_SERVER_ALL. Only the gateway of radosgw is killed: its data is in
  * memory. */
 void test_server_kill(struct test_server *server, int member); /* by SIGKILL; gone when it returns */
-void test_server_restart(struct test_server *server); /* what was killed, with the same folder and ports */
+void test_server_restart(
+    struct test_server *server); /* what was killed, with directory and ports of before */
 void test_server_freeze(struct test_server *server, int member); /* by SIGSTOP; of radosgw the OSD */
 void test_server_thaw(struct test_server *server, int member);
 

@@ -78,7 +78,7 @@ static pid_t child_of(const struct state *state, const char *name)
     long pid = 0;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s.pid", state->server_owner->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s.pid", state->server_owner->directory, name);
     file = fopen(path, "re");
     if (!file)
         return 0;
@@ -205,7 +205,7 @@ static int end_all(const struct server_owner *server_owner)
     do
         kill_children();
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
-    return nftw(server_owner->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 ? 0 : 1;
+    return nftw(server_owner->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 ? 0 : 1;
 }
 
 int server_owner_run(const struct server_owner *server_owner)

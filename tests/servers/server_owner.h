@@ -8,17 +8,17 @@
  * It takes commands, one per line, and answers each with "good" or "bad":
  *
  *     up                     runs the command that starts the servers, and waits for its end
- *     signal NAME SIGNAL     KILL, TERM, STOP or CONT to the process in FOLDER/NAME.pid;
+ *     signal NAME SIGNAL     KILL, TERM, STOP or CONT to the process in DIRECTORY/NAME.pid;
  *                            one that is to die is gone before the answer
  *
- * When its input ends or its parent dies, it kills all, removes the folder and
- * ends. The output of commands goes to standard error.
+ * When its input ends or its parent dies, it kills all, removes the directory and
+ * ends. What commands have to say goes to standard error.
  */
 #ifndef TESTS_SERVERS_SERVER_OWNER_H
 #define TESTS_SERVERS_SERVER_OWNER_H
 
 struct server_owner {
-    const char *folder;         /* removed at the end */
+    const char *directory;      /* removed at the end */
     const char *const *command; /* ends with NULL */
     int in_fd;
     int out_fd;

@@ -59,15 +59,15 @@ static bool answers(const struct test_server *server, int member, int limit_ms)
     return is_good;
 }
 
-/* The processes of all pid files in the server's folder. */
+/* The processes of all pid files in the server's directory. */
 static size_t list_processes(const struct test_server *server, pid_t *pids)
 {
-    DIR *folder = opendir(server->folder);
+    DIR *directory = opendir(server->directory);
     struct dirent *entry;
     size_t count = 0;
 
-    assert_non_null(folder);
-    while ((entry = readdir(folder))) {
+    assert_non_null(directory);
+    while ((entry = readdir(directory))) {
         const char *dot = strrchr(entry->d_name, '.');
         char path[400];
         long pid;
@@ -75,7 +75,7 @@ static size_t list_processes(const struct test_server *server, pid_t *pids)
 
         if (!dot || strcmp(dot, ".pid") != 0)
             continue;
-        (void)snprintf(path, sizeof path, "%s/%s", server->folder, entry->d_name);
+        (void)snprintf(path, sizeof path, "%s/%s", server->directory, entry->d_name);
         file = fopen(path, "re");
         assert_non_null(file);
         assert_int_equal(fscanf(file, "%ld", &pid), 1);
@@ -83,11 +83,11 @@ static size_t list_processes(const struct test_server *server, pid_t *pids)
         assert_true(count < PROCESSES_MAX);
         pids[count++] = (pid_t)pid;
     }
-    (void)closedir(folder);
+    (void)closedir(directory);
     return count;
 }
 
-static void await_gone(const pid_t *pids, size_t count, const char *folder)
+static void await_gone(const pid_t *pids, size_t count, const char *directory)
 {
     const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
     gavel_ns limit = clock_now() + LIMIT;
@@ -98,7 +98,7 @@ static void await_gone(const pid_t *pids, size_t count, const char *folder)
             (void)nanosleep(&pause, NULL);
         }
     }
-    while (access(folder, F_OK) == 0) {
+    while (access(directory, F_OK) == 0) {
         assert_true(clock_now() < limit);
         (void)nanosleep(&pause, NULL);
     }
@@ -110,12 +110,12 @@ static void check_server(enum test_server_kind kind, size_t processes,
 {
     struct test_server server;
     pid_t pids[PROCESSES_MAX];
-    char folder[sizeof server.folder];
+    char directory[sizeof server.directory];
     char url[512];
     int port;
 
     test_server_start(&server, kind);
-    (void)strcpy(folder, server.folder);
+    (void)strcpy(directory, server.directory);
     port = server.port;
     assert_true(answers(&server, 0, 60000));
     assert_int_equal(list_processes(&server, pids), processes);
@@ -138,7 +138,7 @@ static void check_server(enum test_server_kind kind, size_t processes,
 
     assert_int_equal(list_processes(&server, pids), processes);
     test_server_stop(&server);
-    await_gone(pids, processes, folder);
+    await_gone(pids, processes, directory);
     assert_int_equal(connect_to(port), -1);
     test_server_stop(&server); /* once more is nothing */
 }
@@ -237,7 +237,7 @@ static void check_end(int signal)
     assert_int_equal(kill(pids[0], 0), 0);
     assert_int_equal(kill(pid, signal), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    await_gone(pids, count, news.server.folder);
+    await_gone(pids, count, news.server.directory);
     assert_int_equal(kill(news.child, SIGKILL), 0); /* it was there all the time */
     assert_int_equal(connect_to(news.server.port), -1);
 }

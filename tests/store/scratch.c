@@ -18,19 +18,19 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-void scratch_remove(const char *folder)
+void scratch_remove(const char *directory)
 {
-    assert_int_equal(nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void scratch_make(struct scratch *scratch)
 {
     const char *parent = getenv("TMPDIR");
 
-    (void)snprintf(scratch->folder, sizeof scratch->folder, "%s/gavel-store-XXXXXX",
+    (void)snprintf(scratch->directory, sizeof scratch->directory, "%s/gavel-store-XXXXXX",
                    parent ? parent : "/tmp");
-    assert_non_null(mkdtemp(scratch->folder));
-    (void)snprintf(scratch->file, sizeof scratch->file, "%s/gavel.db", scratch->folder);
+    assert_non_null(mkdtemp(scratch->directory));
+    (void)snprintf(scratch->file, sizeof scratch->file, "%s/gavel.db", scratch->directory);
 }
 
 int scratch_set_up(void **state)
@@ -47,7 +47,7 @@ int scratch_tear_down(void **state)
 {
     struct scratch *scratch = *state;
 
-    scratch_remove(scratch->folder);
+    scratch_remove(scratch->directory);
     free(scratch);
     return 0;
 }

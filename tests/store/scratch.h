@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A temporary folder for one test, and ways to look at a SQLite file from outside. */
+/* A temporary directory for one test, and ways to look at a SQLite file from outside. */
 #ifndef TESTS_STORE_SCRATCH_H
 #define TESTS_STORE_SCRATCH_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct scratch {
-    char folder[256];
+    char directory[256];
     char file[300]; /* gavel.db in it; not there yet */
 };
 
@@ -17,7 +17,7 @@ int scratch_set_up(void **state);
 int scratch_tear_down(void **state);
 
 void scratch_make(struct scratch *scratch);
-void scratch_remove(const char *folder);
+void scratch_remove(const char *directory);
 
 /* Runs SQL on a file by a connection of its own. */
 void scratch_sql(const char *file, const char *sql);

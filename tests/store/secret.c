@@ -15,15 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/gavel-secret-XXXXXX";
+static char directory[] = "/tmp/gavel-secret-XXXXXX";
 static char path[60];
 
 static int set_up(void **state)
 {
     (void)state;
-    (void)strcpy(folder + sizeof folder - 7, "XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/secret", folder);
+    (void)strcpy(directory + sizeof directory - 7, "XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/secret", directory);
     return 0;
 }
 
@@ -31,7 +31,7 @@ static int tear_down(void **state)
 {
     (void)state;
     (void)unlink(path); /* not every test makes it */
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory), 0);
     return 0;
 }
 
@@ -77,7 +77,7 @@ static void test_what_is_no_file_is_refused_at_once(void **state)
     (void)state;
     assert_refused(path, "No such file");
     assert_refused("", "No such file");
-    assert_refused(folder, "Is a directory");
+    assert_refused(directory, "Is a directory");
     assert_refused("/dev/null", "a pipe or a device");
     assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait for a writer */
     assert_refused(path, "a pipe or a device");

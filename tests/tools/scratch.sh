@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# For a test that is one script: $folder is its own and is removed at the end,
+# For a test that is one script: $scratch is its own and is removed at the end,
 # and whoever's process id is in $started is ended.
-folder=$(mktemp -d)
+scratch=$(mktemp -d)
 started=()
 
 finish()
@@ -15,7 +15,7 @@ finish()
     done
     # Whoever outlives them for a moment may still write there.
     for pid in {1..250}; do
-        if rm -rf "$folder" 2>/dev/null; then break; fi
+        if rm -rf "$scratch" 2>/dev/null; then break; fi
         sleep 0.02
     done
 }

@@ -6,11 +6,11 @@
 set -euo pipefail
 
 root=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-mkdir "$folder/bin" "$folder/plain"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin" "$scratch/plain"
 
-cat >"$folder/packages.txt" <<'LIST'
+cat >"$scratch/packages.txt" <<'LIST'
 # group package why
 build here  it is there already
 build away  the thing that is missing
@@ -19,8 +19,8 @@ LIST
 
 pretend()
 {
-    printf '#!/bin/bash\n%s\n' "$2" >"$folder/bin/$1"
-    chmod +x "$folder/bin/$1"
+    printf '#!/bin/bash\n%s\n' "$2" >"$scratch/bin/$1"
+    chmod +x "$scratch/bin/$1"
 }
 
 # The scripts stand for commands: their $… are for them.
@@ -35,27 +35,27 @@ pretend apt-get 'echo "apt-get $*" >>"$JOURNAL"
 pretend sudo 'echo sudo >>"$JOURNAL"; exec "$@"'
 pretend id 'echo "${PRETEND_UID:-0}"'
 for command in bash sh awk sed xargs sort dirname env printf grep rm chmod find comm ln sleep; do
-    ln -s "$(command -v "$command")" "$folder/plain/$command"
+    ln -s "$(command -v "$command")" "$scratch/plain/$command"
 done
 
-export JOURNAL=$folder/journal GAVEL_POLICY=$folder/policy-rc.d GAVEL_UNITS=$folder/units
+export JOURNAL=$scratch/journal GAVEL_POLICY=$scratch/policy-rc.d GAVEL_UNITS=$scratch/units
 mkdir -p "$GAVEL_UNITS/multi-user.target.wants"
 ln -s /dev/null "$GAVEL_UNITS/multi-user.target.wants/old.service"
 run()
 {
     : >"$JOURNAL"
-    PATH=$folder/bin:$folder/plain GAVEL_PACKAGES=$folder/packages.txt bash "$root/tools/setup" "$@" >"$folder/out" 2>&1
+    PATH=$scratch/bin:$scratch/plain GAVEL_PACKAGES=$scratch/packages.txt bash "$root/tools/setup" "$@" >"$scratch/out" 2>&1
 }
 
 fail()
 {
     echo "failed: $1"
-    cat "$folder/out" "$JOURNAL"
+    cat "$scratch/out" "$JOURNAL"
     exit 1
 }
 
 run build || fail "installs what is missing"
-grep -q 'away *the thing that is missing' "$folder/out" || fail "says what and why"
+grep -q 'away *the thing that is missing' "$scratch/out" || fail "says what and why"
 grep -q 'apt-get install .*--no-install-recommends --no-remove away$' "$JOURNAL" || fail "installs only what is missing"
 grep -q 'apt-get update' "$JOURNAL" || fail "updates the lists first"
 ! grep -q sudo "$JOURNAL" || fail "root needs no sudo"
@@ -65,7 +65,7 @@ links() { find "$GAVEL_UNITS" -type l -printf '%f '; }
 grep -q '^policy 101$' "$JOURNAL" || fail "services may be started while it installs"
 [ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind"
 [ "$(links)" = 'old.service ' ] || fail "these start with the system: $(links)"
-grep -q 'not to be started with the system: new.service$' "$folder/out" || fail "says what it has disabled"
+grep -q 'not to be started with the system: new.service$' "$scratch/out" || fail "says what it has disabled"
 ! APT_FAILS=yes run build || fail "fails when apt-get does"
 [ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind after a failure"
 [ "$(links)" = 'old.service ' ] || fail "these start with the system after a failure: $(links)"
@@ -85,27 +85,27 @@ grep -q sudo "$JOURNAL" || fail "a user needs sudo"
 [ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind for a user"
 grep -q 'away other$' "$JOURNAL" || fail "takes all groups"
 
-sed -i '/away/d' "$folder/packages.txt"
+sed -i '/away/d' "$scratch/packages.txt"
 run build || fail "succeeds when all is there"
 [ ! -s "$JOURNAL" ] || fail "does nothing when all is there"
-[ ! -s "$folder/out" ] || fail "says nothing when all is there"
+[ ! -s "$scratch/out" ] || fail "says nothing when all is there"
 
 ! run nonsense || fail "refuses an unknown group"
-grep -q nonsense "$folder/out" || fail "names the unknown group"
+grep -q nonsense "$scratch/out" || fail "names the unknown group"
 
-rm "$folder/bin/sudo"
+rm "$scratch/bin/sudo"
 ! PRETEND_UID=1000 run test || fail "fails without root and sudo"
-grep -q 'apt-get install other' "$folder/out" || fail "says what to run as root"
+grep -q 'apt-get install other' "$scratch/out" || fail "says what to run as root"
 
-rm "$folder/bin/apt-get"
+rm "$scratch/bin/apt-get"
 ! run test || fail "fails without apt-get"
-grep -q 'SETUP=no' "$folder/out" || fail "says how to go on elsewhere"
+grep -q 'SETUP=no' "$scratch/out" || fail "says how to go on elsewhere"
 SETUP=no run test || fail "can be skipped"
 
 # The real list: each group is installed by `make setup` and by whoever needs it, and no other is asked for.
 groups=$(awk '!/^#/ && NF { print $1 }' "$root/tools/packages.txt" | sort -u)
 asked=$(grep -oE '@tools/setup( [a-z]+)+' "$root/Makefile" | tr ' ' '\n' | grep -v setup | sort -u)
-: >"$folder/out"
+: >"$scratch/out"
 [ "$groups" = "$asked" ] || fail "packages.txt has the groups $(xargs <<<"$groups"), the Makefile asks for $(xargs <<<"$asked")"
 all=$(sed -n '/^setup:/,/^$/s/.*@tools\/setup //p' "$root/Makefile" | tr ' ' '\n' | sort)
 [ "$all" = "$groups" ] || fail "make setup installs only $(xargs <<<"$all")"

@@ -6,8 +6,8 @@
 set -euo pipefail
 
 root=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 # log NAME RESULT RETURNCODE STDOUT: one line as Meson writes it.
 log()
@@ -22,11 +22,11 @@ expect()
     local what=$1 code=$2 last=$3 got=0
     shift 3
 
-    cat >"$folder/log.json"
-    "$root/tools/test-summary" "$@" "debug=$folder/log.json" >"$folder/out" || got=$?
-    if [ "$got" -ne "$code" ] || [ "$(tail -n 1 "$folder/out")" != "$last" ]; then
+    cat >"$scratch/log.json"
+    "$root/tools/test-summary" "$@" "debug=$scratch/log.json" >"$scratch/out" || got=$?
+    if [ "$got" -ne "$code" ] || [ "$(tail -n 1 "$scratch/out")" != "$last" ]; then
         echo "$what: expected exit code $code and \"$last\", got $got and:"
-        cat "$folder/out"
+        cat "$scratch/out"
         exit 1
     fi
     echo "good: $what"
@@ -47,15 +47,15 @@ expect "a skip is told and not counted" 0 "1 passed, 0 failed" < <(
     log "e2e / a" SKIP 77 ''
     log "e2e / b" OK 0 ''
 )
-grep -q 'skipped: debug: gavel:e2e / a' "$folder/out"
+grep -q 'skipped: debug: gavel:e2e / a' "$scratch/out"
 expect "a skipped case is told and not counted" 0 "1 passed, 0 failed" < <(
     log "unit / a" FAIL 0 '1..2\nok 1 - x\nnot ok 2 # SKIP y\n'
 )
-grep -q 'skipped: debug: gavel:unit / a: 2 # SKIP y' "$folder/out"
+grep -q 'skipped: debug: gavel:unit / a: 2 # SKIP y' "$scratch/out"
 expect "a skipped case of a script is told and not counted" 0 "1 passed, 0 failed" < <(
     log "e2e / a" OK 0 '1..2\nok 1 - x\nok 2 - y # SKIP no room\n'
 )
-grep -q 'skipped: debug: gavel:e2e / a: 2 - y # SKIP no room' "$folder/out"
+grep -q 'skipped: debug: gavel:e2e / a: 2 - y # SKIP no room' "$scratch/out"
 expect "only skipped cases of a script" 1 "0 passed, 1 failed" < <(log "e2e / a" SKIP 0 '1..1\nok 1 - y # SKIP z\n')
 expect "a skipped case beside a crash" 1 "1 passed, 1 failed" < <(log "unit / a" ERROR -6 '1..3\nok 1 - x\nnot ok 2 # SKIP y\n')
 expect "only skipped cases" 1 "0 passed, 1 failed" < <(log "unit / a" FAIL 0 '1..1\nnot ok 1 # SKIP y\n')

@@ -17,8 +17,8 @@ command -v systemd-analyze >/dev/null || fail "systemd-analyze is missing; run t
 # verify [SED-SCRIPT]: what systemd says of the unit with the program just built, and with a mistake planted.
 verify()
 {
-    sed -e "s|^ExecStart=[^ ]*|ExecStart=$gaveld|" -e "${1:-}" "$unit" >"$folder/gaveld.service"
-    SYSTEMD_LOG_LEVEL=warning env --default-signal systemd-analyze verify --man=no "$folder/gaveld.service" 2>&1
+    sed -e "s|^ExecStart=[^ ]*|ExecStart=$gaveld|" -e "${1:-}" "$unit" >"$scratch/gaveld.service"
+    SYSTEMD_LOG_LEVEL=warning env --default-signal systemd-analyze verify --man=no "$scratch/gaveld.service" 2>&1
 }
 
 said=$(verify) || fail "systemd-analyze does not take it: $said"
@@ -40,7 +40,7 @@ mistake 's/^WatchdogSec=.*/WatchdogSec=soon/' "sec value"
 mistake 's/^RestrictAddressFamilies=.*/RestrictAddressFamilies=AF_INTE/' "AF_INTE"
 mistake 's/^SystemCallFilter=.*/SystemCallFilter=@no-such-group/' "no-such-group"
 mistake 's/^RestartPreventExitStatus=.*/RestartPreventExitStatus=many/' "many"
-mistake "s|^ExecStart=[^ ]*|ExecStart=$folder/none|" "not executable"
+mistake "s|^ExecStart=[^ ]*|ExecStart=$scratch/none|" "not executable"
 
 # Names that are right for systemd and wrong for gavel.
 while read -r page section; do
@@ -54,12 +54,12 @@ read -ra final <<<"$(sed -n 's/^RestartPreventExitStatus=//p' "$unit")"
 for code in "${final[@]}"; do
     grep -qx "\*$code\*" "$root/docs/man/gaveld.8.scd" || fail "gaveld(8) does not tell of exit code $code"
 done
-printf 'no_such_key: 1\n' >"$folder/bad.yaml"
+printf 'no_such_key: 1\n' >"$scratch/bad.yaml"
 code=0
-said=$("$gaveld" -c "$folder/bad.yaml" 2>&1) || code=$?
+said=$("$gaveld" -c "$scratch/bad.yaml" 2>&1) || code=$?
 [[ $said == *no_such_key* ]] || fail "gaveld -c does not read the file: $said"
 [[ " ${final[*]} " == *" $code "* ]] ||
     fail "a wrong file ends with $code, after which systemd would try again"
-grep -qx 'StateDirectory=gaveld' "$unit" || fail "the data folder is not made"
+grep -qx 'StateDirectory=gaveld' "$unit" || fail "the data directory is not made"
 grep -q '^data: /var/lib/gaveld ' "$root/docs/examples/gaveld.yaml" || fail "the example has its data elsewhere"
 echo "good: the unit of a node, and $mistakes planted mistakes"

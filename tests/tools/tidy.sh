@@ -6,9 +6,9 @@
 set -euo pipefail
 
 root=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-tree=$folder/tree
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/tree
 spdx='/* SPDX-License-Identifier: Apache-2.0 */'
 
 fresh()
@@ -46,13 +46,13 @@ compile()
 expect()
 {
     compile
-    if "$root/tools/tidy" --build "$tree/build" "$tree" >"$folder/out"; then
+    if "$root/tools/tidy" --build "$tree/build" "$tree" >"$scratch/out"; then
         echo "failed: tidy did not see: $1: $2"
         exit 1
     fi
-    if (($(grep -F -- "$1" "$folder/out" | grep -cF -- "$2") == 0)); then
+    if ! grep -F -- "$1" "$scratch/out" | grep -qF -- "$2"; then
         echo "failed: tidy did not say: $1: $2"
-        cat "$folder/out"
+        cat "$scratch/out"
         exit 1
     fi
     echo "good: $1: $2"
@@ -91,6 +91,7 @@ echo 'void sea''t_take(void);' >>"$tree/src/base/a.h" && expect src/base/a.h:7 '
 echo 'The cour''ier takes it.' >>"$tree/docs/b.md" && expect docs/b.md:2 '"cour''ier" is a metaphor'
 echo 'void *ret_wi''ll;' >>"$tree/src/base/a.c" && expect src/base/a.c:9 '"_wi''ll" is a metaphor'
 echo 'const char *s = "no such fol''der";' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "say directory"
+echo 'void make_fol''der(void);' >>"$tree/src/base/a.h" && expect src/base/a.h:7 "say directory"
 echo 'In this fol''der.' >>"$tree/docs/b.md" && expect docs/b.md:2 "say directory"
 mkdir "$tree/src/core/candidate/attic" && touch "$tree/src/core/candidate/attic/a" && expect src/core/candidate/attic '"attic" is no word of docs/GLOSSARY.md'
 sed -i '/candidate/d' "$tree/docs/GLOSSARY.md" && expect src/core/candidate: '"candidate" is no word of docs/GLOSSARY.md'

@@ -22,11 +22,11 @@ struct cluster *cluster_new(FILE *out)
     cluster->seed = 1;
     cluster->load_at = NEVER;
     raft_settings_default(&cluster->settings);
-    cluster->settings.verify = post_verify;
-    cluster->settings.sign = post_sign;
+    cluster->settings.verify = certificate_verify;
+    cluster->settings.sign = certificate_sign;
     for (size_t i = 0; i <= NODES_MAX; i++)
         for (size_t j = 0; j <= NODES_MAX; j++)
-            cluster->links[i][j].delay = POST_DELAY;
+            cluster->links[i][j].delay = NETWORK_DELAY;
     return cluster;
 }
 
@@ -42,7 +42,7 @@ void cluster_free(struct cluster *cluster)
         free(history->agreed);
         free(history->leaders);
     }
-    letters_free(&cluster->post);
+    packets_free(&cluster->in_flight);
     free(cluster);
 }
 
@@ -66,7 +66,7 @@ static void propose_load(struct cluster *cluster)
 /* Carries out what is due next if it is due by `end`; false if nothing is. */
 static bool advance(struct cluster *cluster, gavel_ns end)
 {
-    struct letter *letter = post_next(cluster);
+    struct packet *packet = network_next(cluster);
     struct node *next = NULL;
     gavel_ns at = NEVER;
 
@@ -78,17 +78,17 @@ static bool advance(struct cluster *cluster, gavel_ns end)
             next = &cluster->nodes[id];
         }
     }
-    if (letter && letter->at < at)
-        at = letter->at;
+    if (packet && packet->at < at)
+        at = packet->at;
     else
-        letter = NULL;
+        packet = NULL;
     if (ns_min(at, cluster->load_at) > end)
         return false;
     cluster->now = ns_max(cluster->now, ns_min(at, cluster->load_at));
     if (cluster->load_at < at)
         propose_load(cluster);
-    else if (letter)
-        post_deliver(cluster, letter);
+    else if (packet)
+        network_deliver(cluster, packet);
     else
         node_do_due(cluster, next);
     return true;

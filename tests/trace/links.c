@@ -136,7 +136,7 @@ static bool decide_held(struct cluster *cluster, char **words, size_t count, enu
         most = strtoull(words[2], NULL, 10);
     if (count < 2 || count > 3 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    if (post_release(cluster, from, to, most, fate) == 0)
+    if (network_release(cluster, from, to, most, fate) == 0)
         fprintf(cluster->out, "            nothing is held\n");
     return true;
 }
@@ -151,7 +151,7 @@ bool command_drop(struct cluster *cluster, char **words, size_t count)
     return decide_held(cluster, words, count, LOST);
 }
 
-/* Delivers a copy; the letter itself is still held, now behind the others. */
+/* Delivers a copy; the packet itself is still held, now behind the others. */
 bool command_repeat(struct cluster *cluster, char **words, size_t count)
 {
     return decide_held(cluster, words, count, REPEATED);
@@ -165,7 +165,7 @@ bool command_raise(struct cluster *cluster, char **words, size_t count)
 
     if (count != 3 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    if (post_raise(cluster, from, to, strtoull(words[2], NULL, 10)) == 0)
+    if (network_raise(cluster, from, to, strtoull(words[2], NULL, 10)) == 0)
         fprintf(cluster->out, "            nothing is held\n");
     return true;
 }
@@ -209,7 +209,7 @@ bool command_obituary(struct cluster *cluster, char **words, size_t count)
         .node = node->id,
         .incarnation = node->disk.state.incarnation - (node->is_alive && !is_forged && !is_false) - is_old,
     };
-    post_sign(NULL, &message.certificate);
+    certificate_sign(NULL, &message.certificate);
     if (is_forged)
         message.certificate.mac[0] ^= 1;
     cluster->is_obituary_false = cluster->is_obituary_false || is_false;
@@ -218,6 +218,6 @@ bool command_obituary(struct cluster *cluster, char **words, size_t count)
          (unsigned long long)message.certificate.incarnation);
     for (message.to = 1; message.to <= NODES_MAX; message.to++)
         if (message.to != node->id && node_find(cluster, message.to))
-            post_send(cluster, node->id, &message);
+            network_send(cluster, node->id, &message);
     return true;
 }

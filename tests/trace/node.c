@@ -89,7 +89,7 @@ void node_crash(struct cluster *cluster, struct node *node, bool is_kept)
     while (is_kept && node->disk.write_count > 0)
         (void)disk_sync(&node->disk); /* what it wrote is there, but it never learned so */
     disk_forget(&node->disk);
-    letters_free(&node->waiting);
+    packets_free(&node->waiting);
     node->is_alive = node->is_hung = node->is_working = false;
     node->stopped_at = NEVER;
 }
@@ -168,17 +168,17 @@ static void claim(struct cluster *cluster, struct node *node, const struct raft_
 }
 
 static void carry(struct cluster *cluster, struct node *node, const struct raft_action *action,
-                  struct letters *leaving)
+                  struct packets *leaving)
 {
-    struct letter letter;
+    struct packet packet;
 
     switch (action->kind) {
     case RAFT_PERSIST:
         disk_write(cluster, node, &action->persist);
         break;
     case RAFT_SEND:
-        letter = (struct letter){.after = action->send.after, .message = action->send.message};
-        letters_add(letter.after > node->disk.synced ? &node->waiting : leaving, &letter);
+        packet = (struct packet){.after = action->send.after, .message = action->send.message};
+        packets_add(packet.after > node->disk.synced ? &node->waiting : leaving, &packet);
         break;
     case RAFT_APPLY:
         apply(cluster, node, action->apply.first, action->apply.last);
@@ -206,24 +206,24 @@ static void carry(struct cluster *cluster, struct node *node, const struct raft_
     }
 }
 
-static void leave(struct cluster *cluster, struct node *node, struct letters *leaving)
+static void leave(struct cluster *cluster, struct node *node, struct packets *leaving)
 {
     tell_sends(cluster, node, leaving);
     for (size_t i = 0; i < leaving->count; i++)
-        post_send(cluster, node->id, &leaving->items[i].message);
-    letters_free(leaving);
+        network_send(cluster, node->id, &leaving->items[i].message);
+    packets_free(leaving);
 }
 
-/* The letters that waited for no more than what is durable now. */
+/* The packets that waited for no more than what is durable now. */
 static void leave_waiting(struct cluster *cluster, struct node *node)
 {
-    struct letters leaving = {0};
+    struct packets leaving = {0};
 
     for (size_t i = 0; i < node->waiting.count;) {
         if (node->waiting.items[i].after <= node->disk.synced) {
-            letters_add(&leaving, &node->waiting.items[i]);
-            letter_done(&node->waiting.items[i]);
-            letters_remove(&node->waiting, i);
+            packets_add(&leaving, &node->waiting.items[i]);
+            packet_done(&node->waiting.items[i]);
+            packets_remove(&node->waiting, i);
         } else {
             i++;
         }
@@ -249,7 +249,7 @@ static void tell_changes(struct cluster *cluster, const struct node *node, const
 
 enum gavel_status node_feed(struct cluster *cluster, struct node *node, struct raft_event event)
 {
-    struct letters leaving = {0};
+    struct packets leaving = {0};
     const struct node_before before = {node->raft.role, node->raft.state.term, node->raft.leader,
                                        node->raft.config_index};
     enum gavel_status status;
@@ -283,7 +283,7 @@ static void finish_write(struct cluster *cluster, struct node *node)
     if (node->disk.fails) {
         tell(cluster, node, "its disk fails");
         disk_forget(&node->disk);
-        letters_free(&node->waiting);
+        packets_free(&node->waiting);
         (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_DISK_FAILED});
         return;
     }
@@ -317,6 +317,6 @@ void node_free(struct node *node)
     disk_free(&node->disk);
     if (node->copy.is_made)
         disk_free(&node->copy);
-    letters_free(&node->waiting);
+    packets_free(&node->waiting);
     free(node->table);
 }

@@ -8,7 +8,7 @@
  *                             │
  *                         raft_step()
  *                             │
- *     PERSIST → disk    SEND → post (or waits for the disk)    CLAIM, STOP → work    TELL → the story
+ *     PERSIST → disk    SEND → network (or waits for the disk)    CLAIM, STOP → work    TELL → the story
  *
  * Every node has a clock of its own, hours away from the others', so that a
  * comparison of two nodes' clocks cannot go unnoticed. The stage has one real
@@ -22,7 +22,7 @@
 #include <stdio.h>
 
 #define NODES_MAX 9
-#define POST_DELAY NS_PER_MS
+#define NETWORK_DELAY NS_PER_MS
 #define DISK_DELAY (NS_PER_MS / 10)
 #define ALL_KINDS ((1u << RAFT_MESSAGE_KIND_COUNT) - 1)
 
@@ -49,7 +49,7 @@ struct disk {
 };
 
 /* A message under way, held by the story, or waiting for its sender's disk. */
-struct letter {
+struct packet {
     gavel_ns at;
     uint64_t order;
     uint64_t after;
@@ -58,8 +58,8 @@ struct letter {
     struct raft_message message;
 };
 
-struct letters {
-    struct letter *items;
+struct packets {
+    struct packet *items;
     size_t count;
     size_t capacity;
 };
@@ -79,7 +79,7 @@ struct node {
     struct raft raft;
     struct disk disk;
     struct disk copy;       /* of the disk, as `copy` made it; is_made if there is one */
-    struct letters waiting; /* for the disk */
+    struct packets waiting; /* for the disk */
 
     gavel_ns clock_from; /* real time since when the clock has had its rate */
     gavel_ns clock_base; /* what it showed then */
@@ -122,7 +122,7 @@ struct cluster {
     struct raft_config config; /* the first */
     struct node nodes[NODES_MAX + 1];
     struct link links[NODES_MAX + 1][NODES_MAX + 1];
-    struct letters post;
+    struct packets in_flight;
     uint64_t order;
     uint64_t read_id;
     unsigned watched_kinds; /* kinds of messages that are always printed */
@@ -160,22 +160,22 @@ bool disk_sync(struct disk *disk);
 void disk_forget(struct disk *disk);
 void disk_free(struct disk *disk);
 
-/* post.c */
-void post_send(struct cluster *cluster, raft_id route, const struct raft_message *message);
-void letters_add(struct letters *letters, const struct letter *letter);
-void letters_remove(struct letters *letters, size_t which);
-void letter_done(struct letter *letter);
-void letters_free(struct letters *letters);
-/* The letter that arrives next, by `at` and order, at a node that can take it; NULL if none. */
-struct letter *post_next(struct cluster *cluster);
-void post_deliver(struct cluster *cluster, struct letter *letter);
+/* network.c */
+void network_send(struct cluster *cluster, raft_id route, const struct raft_message *message);
+void packets_add(struct packets *packets, const struct packet *packet);
+void packets_remove(struct packets *packets, size_t which);
+void packet_done(struct packet *packet);
+void packets_free(struct packets *packets);
+/* The packet that arrives next, by `at` and order, at a node that can take it; NULL if none. */
+struct packet *network_next(struct cluster *cluster);
+void network_deliver(struct cluster *cluster, struct packet *packet);
 enum fate { ARRIVES, LOST, REPEATED };
-/* What becomes, now, of the first `most` held letters of a link. Returns how many there were. */
+/* What becomes, now, of the first `most` held packets of a link. Returns how many there were. */
 /* Adds to the terms of all that is held; how many there were. */
-size_t post_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by);
-size_t post_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate);
-void post_sign(void *context, struct raft_certificate *certificate);
-bool post_verify(void *context, const struct raft_certificate *certificate);
+size_t network_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by);
+size_t network_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate);
+void certificate_sign(void *context, struct raft_certificate *certificate);
+bool certificate_verify(void *context, const struct raft_certificate *certificate);
 
 /* tell.c */
 void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
@@ -185,8 +185,8 @@ void alarm_raise(const struct cluster *cluster, const struct node *node, const c
     __attribute__((format(printf, 3, 4)));
 char name_of(raft_id id);
 double seconds(gavel_ns real);
-/* Letters that leave at the same instant. */
-void tell_sends(const struct cluster *cluster, const struct node *node, const struct letters *letters);
+/* Packets that leave at the same instant. */
+void tell_sends(const struct cluster *cluster, const struct node *node, const struct packets *packets);
 void tell_news(const struct cluster *cluster, const struct node *node, const struct raft_action *action);
 void tell_members(const struct cluster *cluster, const struct node *node, const char *what);
 void tell_election(FILE *out, const struct raft_election *election);

@@ -191,12 +191,12 @@ static bool is_silent(const struct cluster *cluster, const struct raft_message *
            (message->kind == RAFT_MSG_APPEND_REPLY && message->append_reply.is_success);
 }
 
-void tell_sends(const struct cluster *cluster, const struct node *node, const struct letters *letters)
+void tell_sends(const struct cluster *cluster, const struct node *node, const struct packets *packets)
 {
     unsigned told = 0;
 
-    for (size_t i = 0; i < letters->count; i++) {
-        const struct raft_message *message = &letters->items[i].message;
+    for (size_t i = 0; i < packets->count; i++) {
+        const struct raft_message *message = &packets->items[i].message;
         bool is_of_many = message->kind == RAFT_MSG_VOTE || message->kind == RAFT_MSG_PRE_VOTE ||
                           message->kind == RAFT_MSG_CERTIFICATE;
         char to[2 * RAFT_MEMBERS_MAX + 1] = "";
@@ -204,8 +204,8 @@ void tell_sends(const struct cluster *cluster, const struct node *node, const st
         if (is_silent(cluster, message) || (told & (1u << message->kind)))
             continue;
         /* The same question to several is one line. */
-        for (size_t j = i; j < letters->count && (j == i || is_of_many); j++) {
-            const struct raft_message *other = &letters->items[j].message;
+        for (size_t j = i; j < packets->count && (j == i || is_of_many); j++) {
+            const struct raft_message *other = &packets->items[j].message;
 
             if (other->kind == message->kind)
                 snprintf(to + strlen(to), sizeof to - strlen(to), "%s%c", to[0] ? " " : "",

@@ -33,20 +33,21 @@ struct output_file {
     const char *text;
 };
 
-static enum gavel_status path_in(const char *folder, const char *name, const char *ending,
+static enum gavel_status path_in(const char *directory, const char *name, const char *ending,
                                  char ret_path[PATH_MAX], struct gavel_error *error)
 {
-    int length = snprintf(ret_path, PATH_MAX, "%s/%s%s", folder, name, ending);
+    int length = snprintf(ret_path, PATH_MAX, "%s/%s%s", directory, name, ending);
 
     if (length < 0 || length >= PATH_MAX - 16)
         return error_set(error, GAVEL_ERR_INVALID, "the path of the directory is too long");
     return GAVEL_OK;
 }
 
-static enum gavel_status make_folder(const char *folder, struct gavel_error *error)
+static enum gavel_status make_directory(const char *directory, struct gavel_error *error)
 {
-    if (mkdir(folder, 0700) && errno != EEXIST)
-        return error_set(error, GAVEL_ERR_IO, "cannot create the directory %s: %s", folder, strerror(errno));
+    if (mkdir(directory, 0700) && errno != EEXIST)
+        return error_set(error, GAVEL_ERR_IO, "cannot create the directory %s: %s", directory,
+                         strerror(errno));
     return GAVEL_OK;
 }
 
@@ -137,7 +138,7 @@ static void print_files(const struct cli *cli, const struct output_file *files, 
 
 static int init(const struct cli *cli, const char *cluster)
 {
-    const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
+    const char *directory = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
     const gavel_ms most_ms = (gavel_ms)DAYS_MAX * DAY_MS;
     gavel_ms valid_ms = cli_flag_number(cli, "days", CA_DAYS) * DAY_MS;
     struct output_file files[3] = {{.mode = 0644}, {.mode = 0600}, {.mode = 0600}};
@@ -152,10 +153,10 @@ static int init(const struct cli *cli, const char *cluster)
     valid_ms = cli_flag_duration(cli, "valid-for", valid_ms);
     if (valid_ms < 1000 || valid_ms > most_ms)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for must be from a second to %d days", DAYS_MAX);
-    if (check_name("cluster", cluster, &error) != GAVEL_OK || make_folder(folder, &error) != GAVEL_OK ||
-        path_in(folder, "ca", ".crt", files[0].path, &error) != GAVEL_OK ||
-        path_in(folder, "ca", ".key", files[1].path, &error) != GAVEL_OK ||
-        path_in(folder, "cluster", ".secret", files[2].path, &error) != GAVEL_OK ||
+    if (check_name("cluster", cluster, &error) != GAVEL_OK || make_directory(directory, &error) != GAVEL_OK ||
+        path_in(directory, "ca", ".crt", files[0].path, &error) != GAVEL_OK ||
+        path_in(directory, "ca", ".key", files[1].path, &error) != GAVEL_OK ||
+        path_in(directory, "cluster", ".secret", files[2].path, &error) != GAVEL_OK ||
         cert_make_ca(cluster, valid_ms, &ca, &error) != GAVEL_OK || make_secret(secret, &error) != GAVEL_OK)
         goto out;
     files[0].text = certificate = cert_pem(ca.certificate);
@@ -171,7 +172,7 @@ out:
             printf(
                 "\n"
                 "Keep ca.key away from the nodes. Next, for each node: gavel cert issue NODE --ca %s --host HOST\n",
-                folder);
+                directory);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     if (key)
@@ -186,13 +187,13 @@ out:
 /* Only the secret, for nodes that talk on loopback without TLS. */
 static int secret(const struct cli *cli)
 {
-    const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
+    const char *directory = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
     struct output_file file = {.mode = 0600};
     char text[2 * SECRET_BYTES + 2] = "";
     struct gavel_error error = {0};
 
-    if (make_folder(folder, &error) == GAVEL_OK &&
-        path_in(folder, "cluster", ".secret", file.path, &error) == GAVEL_OK &&
+    if (make_directory(directory, &error) == GAVEL_OK &&
+        path_in(directory, "cluster", ".secret", file.path, &error) == GAVEL_OK &&
         make_secret(text, &error) == GAVEL_OK) {
         file.text = text;
         (void)write_files(cli, &file, 1, &error); /* told below */
@@ -256,8 +257,8 @@ static void say_next_client(const struct cli *cli, const struct cert_pair *pair,
 static int issue(const struct cli *cli, const char *node)
 {
     bool is_client = cli_flag_is_set(cli, "client");
-    const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
-    const char *ca_folder = cli_flag_text(cli, "ca") ? cli_flag_text(cli, "ca") : ".";
+    const char *directory = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
+    const char *ca_directory = cli_flag_text(cli, "ca") ? cli_flag_text(cli, "ca") : ".";
     gavel_ms valid_ms = cli_flag_duration(cli, "valid-for", NODE_DAYS * DAY_MS);
     struct output_file files[2] = {{.mode = 0644}, {.mode = 0600}};
     char *names = strdup(cli_flag_text(cli, "host") ? cli_flag_text(cli, "host") : "localhost,127.0.0.1,::1");
@@ -278,12 +279,13 @@ static int issue(const struct cli *cli, const char *node)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--host is for nodes; a client has no address");
     }
     if (check_name(is_client ? "client" : "node", node, &error) != GAVEL_OK ||
-        path_in(ca_folder, "ca", ".crt", certificate_path, &error) != GAVEL_OK ||
-        path_in(ca_folder, "ca", ".key", key_path, &error) != GAVEL_OK ||
-        path_in(folder, node, ".crt", files[0].path, &error) != GAVEL_OK ||
-        path_in(folder, node, ".key", files[1].path, &error) != GAVEL_OK ||
+        path_in(ca_directory, "ca", ".crt", certificate_path, &error) != GAVEL_OK ||
+        path_in(ca_directory, "ca", ".key", key_path, &error) != GAVEL_OK ||
+        path_in(directory, node, ".crt", files[0].path, &error) != GAVEL_OK ||
+        path_in(directory, node, ".key", files[1].path, &error) != GAVEL_OK ||
         cert_read(certificate_path, &ca.certificate, &error) != GAVEL_OK ||
-        cert_read_key(key_path, &ca.key, &error) != GAVEL_OK || make_folder(folder, &error) != GAVEL_OK ||
+        cert_read_key(key_path, &ca.key, &error) != GAVEL_OK ||
+        make_directory(directory, &error) != GAVEL_OK ||
         (is_client ? cert_make_client(&ca, node, valid_ms, &pair, &error)
                    : cert_make_node(&ca, node, hosts, split_hosts(names, hosts), valid_ms, &pair, &error)))
         goto out;
@@ -301,7 +303,7 @@ out:
         if (is_client)
             say_next_client(cli, &pair, node);
         else
-            say_next(cli, &pair, node, ca_folder);
+            say_next(cli, &pair, node, ca_directory);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     if (key)

@@ -108,7 +108,7 @@ static void print_json(const struct demo *demo, const struct cluster_view *view)
 
     json_put_text(json, "cluster", demo->cluster.name);
     json_put_text(json, "urls", local_cluster_urls(&demo->cluster, urls));
-    json_put_text(json, "folder", demo->cluster.folder);
+    json_put_text(json, "folder", demo->cluster.directory);
     json_put_text(json, "leader_id", cluster_view_leader(view)->name);
     for (size_t i = 0; i < demo->cluster.count; i++) {
         const struct local_node *node = local_cluster_node(&demo->cluster, i);
@@ -119,7 +119,7 @@ static void print_json(const struct demo *demo, const struct cluster_view *view)
         json_put_text(item, "url", node->url);
         json_put_number(item, "guard_pid", node->guard);
         json_put(item, "pid", seen && seen->has_answered ? json_integer(seen->pid) : json_null());
-        json_put_text(item, "folder", node->folder);
+        json_put_text(item, "folder", node->directory);
         json_put_text(item, "log", node->log);
         json_array_append_new(nodes, item);
     }
@@ -133,7 +133,7 @@ static void print_welcome(const struct demo *demo, const struct cluster_view *vi
     char urls[LOCAL_URLS_MAX];
 
     cluster_print(demo->cli, view, stdout, 0);
-    printf("\nTheir logs and data are in %s. In another terminal:\n\n", demo->cluster.folder);
+    printf("\nTheir logs and data are in %s. In another terminal:\n\n", demo->cluster.directory);
     printf("  export GAVEL_CLUSTER=%s\n", local_cluster_urls(&demo->cluster, urls));
     printf("  gavel status --watch\n  gavel elections\n");
     for (size_t i = 0; i < view->node_count; i++)

@@ -39,7 +39,7 @@ static bool is_program(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode) && access(path, X_OK) == 0;
 }
 
-/* In the folders of PATH, as a shell would find it. */
+/* In the directories of PATH, as a shell would find it. */
 static bool find_in_path(char ret_path[static PATH_MAX])
 {
     const char *at = getenv("PATH");
@@ -116,20 +116,20 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
 {
     struct local_node *node = &cluster->nodes[position];
     unsigned number = (unsigned)position % LOCAL_NODES_MAX + 1;
-    char folder[LOCAL_FOLDER_MAX];
+    char directory[LOCAL_DIRECTORY_MAX];
     enum gavel_status status;
 
-    strcpy(folder, cluster->folder);
+    strcpy(directory, cluster->directory);
     node->pidfd = -1;
     (void)snprintf(node->name, sizeof node->name, "n%u", number);
-    (void)snprintf(node->folder, sizeof node->folder, "%s/n%u", folder, number);
-    (void)snprintf(node->log, sizeof node->log, "%s/n%u.log", folder, number);
-    (void)snprintf(node->config, sizeof node->config, "%s/n%u.yaml", folder, number);
+    (void)snprintf(node->directory, sizeof node->directory, "%s/n%u", directory, number);
+    (void)snprintf(node->log, sizeof node->log, "%s/n%u.log", directory, number);
+    (void)snprintf(node->config, sizeof node->config, "%s/n%u.yaml", directory, number);
     status = take_port(cluster, &node->port, error);
     if (status == GAVEL_OK)
         status = take_port(cluster, &node->api_port, error);
     if (status == GAVEL_OK && serves_clients) {
-        (void)snprintf(node->socket, sizeof node->socket, "%s/n%u.sock", folder, number);
+        (void)snprintf(node->socket, sizeof node->socket, "%s/n%u.sock", directory, number);
         status = take_port(cluster, &node->client_port, error);
     }
     (void)snprintf(node->url, sizeof node->url, "http://127.0.0.1:%u", node->api_port);
@@ -139,11 +139,11 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
 /* By which the nodes know each other: other users of the machine are kept out. */
 static enum gavel_status write_secret(const struct local_cluster *cluster, struct gavel_error *error)
 {
-    char path[LOCAL_FOLDER_MAX + 16], text[65];
+    char path[LOCAL_DIRECTORY_MAX + 16], text[65];
     bool is_written;
     int fd;
 
-    (void)snprintf(path, sizeof path, "%s/secret", cluster->folder);
+    (void)snprintf(path, sizeof path, "%s/secret", cluster->directory);
     for (size_t i = 0; i < 4; i++)
         (void)snprintf(text + 16 * i, 17, "%016llx", (unsigned long long)entropy_u64());
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -163,8 +163,8 @@ static enum gavel_status write_config(const struct local_cluster *cluster, const
         return error_set(error, GAVEL_ERR_IO, "cannot write %s: %s", node->config, strerror(errno));
     fprintf(file,
             "cluster: %s\nnode: %s\nlisten: 127.0.0.1:%u\napi: 127.0.0.1:%u\ndata: %s\nbootstrap: true\n",
-            cluster->name, node->name, node->port, node->api_port, node->folder);
-    fprintf(file, "secret: %s/secret\n", cluster->folder);
+            cluster->name, node->name, node->port, node->api_port, node->directory);
+    fprintf(file, "secret: %s/secret\n", cluster->directory);
     fprintf(file, "log_level: %s\npeers:\n", options->log_level ? options->log_level : "info");
     for (size_t i = 0; i < cluster->count; i++)
         fprintf(file, "  - {name: %s, address: \"127.0.0.1:%u\", api: \"127.0.0.1:%u\"}\n",
@@ -266,8 +266,8 @@ enum gavel_status local_cluster_start_node(struct local_cluster *cluster, size_t
     return GAVEL_OK;
 }
 
-static enum gavel_status make_folder(struct local_cluster *cluster, const char *base,
-                                     struct gavel_error *error)
+static enum gavel_status make_directory(struct local_cluster *cluster, const char *base,
+                                        struct gavel_error *error)
 {
     int length;
 
@@ -275,11 +275,11 @@ static enum gavel_status make_folder(struct local_cluster *cluster, const char *
         base = getenv("TMPDIR");
     if (!base || !*base)
         base = P_tmpdir;
-    length = snprintf(cluster->folder, sizeof cluster->folder, "%s/gavel-XXXXXX", base);
-    if (length < 0 || (size_t)length >= sizeof cluster->folder)
+    length = snprintf(cluster->directory, sizeof cluster->directory, "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof cluster->directory)
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
-    if (!mkdtemp(cluster->folder)) {
-        cluster->folder[0] = '\0';
+    if (!mkdtemp(cluster->directory)) {
+        cluster->directory[0] = '\0';
         return error_set(error, GAVEL_ERR_IO,
                          "cannot create a directory in %s: %s; set TMPDIR to another place", base,
                          strerror(errno));
@@ -303,7 +303,7 @@ enum gavel_status local_cluster_start(size_t count, const struct local_options *
     else
         status = local_cluster_program(cluster->gaveld, error);
     if (status == GAVEL_OK)
-        status = make_folder(cluster, options->base, error);
+        status = make_directory(cluster, options->base, error);
     for (; status == GAVEL_OK && cluster->count < count; cluster->count++)
         status = name_node(cluster, cluster->count, options->serves_clients, error);
     if (status == GAVEL_OK)
@@ -362,7 +362,7 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
 }
 
 /* A node that was killed a moment ago may still be writing. */
-static void remove_folder(const char *path)
+static void remove_directory(const char *path)
 {
     for (int i = 0; i < REMOVE_TRIES && nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0; i++)
         (void)poll(NULL, 0, 10);
@@ -385,7 +385,7 @@ void local_cluster_stop(struct local_cluster *cluster)
             status = local_cluster_await_end(cluster, i, clock_now() + NS_PER_S, NULL);
         }
     }
-    if (cluster->folder[0])
-        remove_folder(cluster->folder);
+    if (cluster->directory[0])
+        remove_directory(cluster->directory);
     *cluster = (struct local_cluster){0};
 }

@@ -2,12 +2,12 @@
 
 /*
  * A cluster of gaveld on loopback, for `gavel cluster demo`, the benchmark and
- * tests: nodes n1, n2, … in a temporary folder, on free ports, bootstrapped
+ * tests: nodes n1, n2, … in a temporary directory, on free ports, bootstrapped
  * together.
  *
- *     folder/n1.yaml   its configuration
- *     folder/n1.log    its log
- *     folder/n1/       its data
+ *     directory/n1.yaml   what the node is told
+ *     directory/n1.log    what it says
+ *     directory/n1/       its data
  *
  * The process started for a node is its guard, a child of ours. It dies when we
  * do, however that happens, and its node with it. Nothing is restarted here: a
@@ -30,14 +30,14 @@
 #include <sys/types.h>
 
 #define LOCAL_NODES_MAX 9
-#define LOCAL_FOLDER_MAX 512
+#define LOCAL_DIRECTORY_MAX 512
 #define LOCAL_URLS_MAX (LOCAL_NODES_MAX * 24)
 
 /* Zeroed, it means the defaults. Everything is borrowed for the duration of the call. */
 struct local_options {
     const char *gaveld;    /* the program; NULL: found by local_cluster_program() */
     const char *cluster;   /* its name; NULL: "local" */
-    const char *base;      /* where the temporary folder is made; NULL: TMPDIR, or /tmp */
+    const char *base;      /* where the temporary directory is made; NULL: TMPDIR, or /tmp */
     const char *extra;     /* more YAML for every node, whole lines; NULL: none */
     const char *log_level; /* NULL: info */
     bool serves_clients;   /* programs can take part in elections, over TCP and a Unix socket */
@@ -51,16 +51,16 @@ struct local_node {
     uint16_t api_port;    /* for HTTP */
     uint16_t client_port; /* for clients; 0: not served */
     char url[32];         /* http://127.0.0.1:… */
-    char folder[LOCAL_FOLDER_MAX + 16];
-    char log[LOCAL_FOLDER_MAX + 16];
-    char config[LOCAL_FOLDER_MAX + 16];
-    char socket[LOCAL_FOLDER_MAX + 16]; /* for clients; "": not served */
+    char directory[LOCAL_DIRECTORY_MAX + 16];
+    char log[LOCAL_DIRECTORY_MAX + 16];
+    char config[LOCAL_DIRECTORY_MAX + 16];
+    char socket[LOCAL_DIRECTORY_MAX + 16]; /* for clients; "": not served */
 };
 
 struct local_cluster {
     char gaveld[PATH_MAX];
     char name[64];
-    char folder[LOCAL_FOLDER_MAX];
+    char directory[LOCAL_DIRECTORY_MAX];
     size_t count;
     struct local_node nodes[LOCAL_NODES_MAX];
 };
@@ -73,8 +73,8 @@ GAVEL_CHECKED enum gavel_status local_cluster_program(char ret_path[static PATH_
                                                       struct gavel_error *error);
 
 /*
- * Makes the folder, starts the nodes and returns at once, before there is a
- * leader. A failure leaves nothing behind.
+ * Makes the directory and starts the nodes; returns at once, when nobody leads
+ * yet. After a failure nothing is left of it.
  */
 GAVEL_CHECKED enum gavel_status local_cluster_start(size_t count, const struct local_options *options,
                                                     struct local_cluster *ret_cluster,
@@ -86,7 +86,7 @@ const struct local_node *local_cluster_node(const struct local_cluster *cluster,
 /* "http://127.0.0.1:…,…": what --cluster and GAVEL_CLUSTER take. Returns buffer. */
 const char *local_cluster_urls(const struct local_cluster *cluster, char buffer[static LOCAL_URLS_MAX]);
 
-/* Starts the guard of a node that is not running, with its folder as it is. ERR_STATE: it is running. */
+/* Starts the guard of a node that has ended or was ended, with the directory as it is. ERR_STATE: it runs. */
 GAVEL_CHECKED enum gavel_status local_cluster_start_node(struct local_cluster *cluster, size_t position,
                                                          struct gavel_error *error);
 
@@ -102,10 +102,8 @@ GAVEL_CHECKED enum gavel_status local_cluster_signal(const struct local_cluster 
 GAVEL_CHECKED enum gavel_status local_cluster_await_end(struct local_cluster *cluster, size_t position,
                                                         gavel_ns until, int *ret_status);
 
-/*
- * Sends SIGTERM to all nodes and SIGKILL to those still running after a few
- * seconds, then removes the folder. Safe on a zeroed struct.
- */
+/* SIGTERM for all, SIGKILL for those that are still there after a few seconds, and the directory is removed.
+ * Safe on a zeroed one. */
 void local_cluster_stop(struct local_cluster *cluster);
 
 #endif

@@ -268,7 +268,7 @@ static int watch(const struct cli *cli, struct cluster_client *client, gavel_ms 
         return cli_fail(cli, GAVEL_ERR_INVALID, "--watch: it must be at least %d ms", WATCH_LEAST_MS);
     interrupt_catch(0);
     if (is_terminal)
-        fputs("\033[?25l\033[2J", stdout); /* without the cursor, on an empty page */
+        fputs("\033[?25l\033[2J", stdout); /* without the cursor, on an empty screen */
     while (!is_interrupted && !code) {
         code = watch_once(cli, client, is_terminal);
         if (!is_interrupted && !code)

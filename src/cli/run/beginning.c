@@ -42,7 +42,7 @@ void beginning_log(const struct cli *cli, const char *id, const struct store_loc
     }
     if (location->is_new)
         log_line(log, clock_wall_ms(), LOG_INFO,
-                 location->has_folder ? "created the store" : "created the store and its directory", group,
+                 location->has_directory ? "created the store" : "created the store and its directory", group,
                  candidate, LOG_STR("store", location->shown), LOG_END);
     if (store && !store->is_shared && !store->is_fixed)
         log_line(log, clock_wall_ms(), LOG_WARNING,

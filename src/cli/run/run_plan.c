@@ -95,7 +95,7 @@ static enum gavel_status plan_itself(struct making *making)
     struct store_location location;
 
     candidate_id_choose(config, id);
-    store_location_look(config->store, &location); /* a command may run in another folder than gavel */
+    store_location_look(config->store, &location); /* a command may run in another directory than gavel */
     plan->id = arena_text(&plan->arena, "%s", id);
     making->store = arena_text(&plan->arena, "%s", location.shown);
     if (!plan->id || !making->store)

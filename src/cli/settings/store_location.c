@@ -22,36 +22,36 @@ const char *store_location_file(const char *url)
 
 static bool is_missing(const char *path) { return access(path, F_OK) && errno == ENOENT; }
 
-static bool folder_is_there(const char *file)
+static bool directory_is_there(const char *file)
 {
     const char *slash = strrchr(file, '/');
-    char folder[PATH_MAX];
+    char directory[PATH_MAX];
 
-    if (!slash || slash == file || (size_t)(slash - file) >= sizeof folder)
+    if (!slash || slash == file || (size_t)(slash - file) >= sizeof directory)
         return true;
-    memcpy(folder, file, (size_t)(slash - file));
-    folder[slash - file] = '\0';
-    return !is_missing(folder);
+    memcpy(directory, file, (size_t)(slash - file));
+    directory[slash - file] = '\0';
+    return !is_missing(directory);
 }
 
 void store_location_look(const char *url, struct store_location *ret_location)
 {
     const char *file = store_location_file(url);
-    char folder[PATH_MAX] = "";
+    char directory[PATH_MAX] = "";
 
-    *ret_location = (struct store_location){.has_folder = true};
+    *ret_location = (struct store_location){.has_directory = true};
     if (!file || !*file) {
         (void)snprintf(ret_location->shown, sizeof ret_location->shown, "%s", url);
         return;
     }
     ret_location->is_new = is_missing(file);
-    ret_location->has_folder = folder_is_there(file);
-    if (*file != '/' && !getcwd(folder, sizeof folder))
-        folder[0] = '\0'; /* then the path is told as it was given */
-    while (folder[0] && strncmp(file, "./", 2) == 0)
+    ret_location->has_directory = directory_is_there(file);
+    if (*file != '/' && !getcwd(directory, sizeof directory))
+        directory[0] = '\0'; /* then the path is told as it was given */
+    while (directory[0] && strncmp(file, "./", 2) == 0)
         file += 2;
-    (void)snprintf(ret_location->shown, sizeof ret_location->shown, SQLITE_SCHEME "%s%s%s", folder,
-                   folder[0] ? "/" : "", file);
+    (void)snprintf(ret_location->shown, sizeof ret_location->shown, SQLITE_SCHEME "%s%s%s", directory,
+                   directory[0] ? "/" : "", file);
 }
 
 bool store_location_is_bare_word(const char *url) { return *url && !strpbrk(url, "/.:"); }

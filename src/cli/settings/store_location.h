@@ -13,8 +13,8 @@
 
 struct store_location {
     char shown[PATH_MAX + 64]; /* the URL with the whole path of its file */
-    bool is_new;               /* the file does not exist yet */
-    bool has_folder;           /* the folder of the file exists */
+    bool is_new;               /* the file is not there yet */
+    bool has_directory;        /* the directory of the file is there */
 };
 
 /* The path of the store's file, a part of `url`; NULL if the store is not a file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of this folder share: numbers as bytes, little-endian on every machine; the hash; items. */
+/* What the files of this directory share: numbers as little-endian bytes; the hash; items. */
 #ifndef CORE_TABLE_INTERNAL_H
 #define CORE_TABLE_INTERNAL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One operation while it is carried out, and what the files of this folder do
+ * One operation while it is carried out, and what the files of this directory do
  * for each other meanwhile.
  *
  * An operation first looks and allocates, then changes: from its first change

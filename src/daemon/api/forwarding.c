@@ -75,7 +75,7 @@ void api_reply_busy(struct api_call *call)
 }
 
 /* Packs into a copy of its own; `tag` is where the frame keeps its number. */
-static bool post(struct api_forwarding *forwarding, const Gavel__ClientFrame *frame, uint64_t *tag)
+static bool enqueue(struct api_forwarding *forwarding, const Gavel__ClientFrame *frame, uint64_t *tag)
 {
     struct api *api = forwarding->api;
     struct forwarding *message;
@@ -111,7 +111,7 @@ bool api_forwarding_request(struct api_forwarding *forwarding, Gavel__Request *r
             request->ops[i]->open_session->principal = request->principal;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = request;
-    return post(forwarding, &frame, &request->tag);
+    return enqueue(forwarding, &frame, &request->tag);
 }
 
 bool api_forwarding_ask(struct api_forwarding *forwarding, Gavel__Ask *ask)
@@ -120,7 +120,7 @@ bool api_forwarding_ask(struct api_forwarding *forwarding, Gavel__Ask *ask)
 
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = ask;
-    return post(forwarding, &frame, &ask->tag);
+    return enqueue(forwarding, &frame, &ask->tag);
 }
 
 bool api_forwarding_keep_alive(struct api_forwarding *forwarding, uint64_t session)
@@ -134,7 +134,7 @@ bool api_forwarding_keep_alive(struct api_forwarding *forwarding, uint64_t sessi
     keep_alive.principal = principal_of_http();
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep_alive;
-    return post(forwarding, &frame, &keep_alive.tag);
+    return enqueue(forwarding, &frame, &keep_alive.tag);
 }
 
 void api_forwarding_drop(struct api_forwarding *forwarding)

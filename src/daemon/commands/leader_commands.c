@@ -43,10 +43,10 @@ static void set_timer(struct leader_commands *c, gavel_ns at)
 }
 
 enum gavel_status leader_commands_start(struct leader_commands *c, const struct daemon_config *config,
-                                        struct node_page *page, struct gavel_error *error)
+                                        struct shared_memory *memory, struct gavel_error *error)
 {
     const struct guard_mandates mandates = {
-        .read = node_page_read_mandate, .release = release_nothing, .user = page};
+        .read = shared_memory_read_mandate, .release = release_nothing, .user = memory};
     enum gavel_status status;
 
     *c = (struct leader_commands){.fd = -1, .timer_fd = -1};

@@ -8,7 +8,7 @@
  * node's consensus thread. Nothing here waits, except start and finish.
  *
  *     leader_commands_start()            before there are threads
- *     node_page_set_mandate()            until when, again and again while it leads
+ *     shared_memory_set_mandate()             until when, again and again while it leads
  *     leader_commands_run(epoch)         at CLAIM
  *     leader_commands_stop(epoch, …)     at STOP_WORK
  *     leader_commands_look()             whenever fd is readable
@@ -19,7 +19,7 @@
 #define DAEMON_COMMANDS_LEADER_COMMANDS_H
 
 #include "daemon/config/config.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "guard/guard.h"
 
 /* The instructions for the guard, with their memory. Points into itself and must not be moved. */
@@ -28,8 +28,8 @@ struct leader_commands_plan {
     struct guard_spec spec;
 };
 
-/* Looks up programs, users and directories. ERR_INVALID, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY, with file and
- * line. */
+/* Programs, users and directories are looked up. ERR_INVALID, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY, with file
+ * and line. */
 GAVEL_CHECKED enum gavel_status leader_commands_plan_make(const struct daemon_config *config,
                                                           struct leader_commands_plan *ret_plan,
                                                           struct gavel_error *error);
@@ -76,12 +76,13 @@ struct leader_commands {
 };
 
 /*
- * Forks the guard. No thread may have been started; the page is shared with it. Errors of
+ * Forks the guard. No thread may have been started; the guard shares the memory. Errors of
  * leader_commands_plan_make() and guard_start(). Not to be moved afterwards.
  */
 GAVEL_CHECKED enum gavel_status leader_commands_start(struct leader_commands *commands,
                                                       const struct daemon_config *config,
-                                                      struct node_page *page, struct gavel_error *error);
+                                                      struct shared_memory *memory,
+                                                      struct gavel_error *error);
 
 /* Orders. An epoch that was stopped once never runs again, so their sequence cannot go wrong. */
 void leader_commands_run(struct leader_commands *commands, uint64_t epoch);

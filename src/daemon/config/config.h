@@ -25,9 +25,9 @@ struct daemon_peer {
 };
 
 enum daemon_start {
-    START_AGAIN,     /* the data directory must hold a node already */
+    START_AGAIN,     /* the directory must hold a node already */
     START_BOOTSTRAP, /* an empty directory begins with the peers of the file as members */
-    START_JOIN,      /* an empty directory begins without members and waits to learn them */
+    START_JOIN,      /* an empty directory begins without members and waits to be told them */
     START_FORCE,     /* --force-new-cluster */
 };
 

@@ -160,7 +160,7 @@ static enum gavel_status choose_start(struct config_draft *draft, const struct c
 {
     struct daemon_config *config = &draft->config;
 
-    /* The file may say bootstrap for good: it matters only to an empty folder, as --join does. */
+    /* The file may say bootstrap for good: it matters only to an empty directory, as --join does. */
     if (input->joins && draft->bootstraps && draft->origins[CONFIG_OF_BOOTSTRAP].source != CONFIG_FILE)
         return config_wrong(draft, CONFIG_OF_BOOTSTRAP,
                             "--join is given, too; a node either begins a cluster or joins one");

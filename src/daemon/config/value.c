@@ -82,14 +82,14 @@ static enum gavel_status read_path(struct config_draft *draft, const struct conf
 {
     bool is_from_file = draft->origins[setting - config_settings].source == CONFIG_FILE && text[0] != '/';
     const char *slash = is_from_file ? strrchr(draft->config.file, '/') : NULL;
-    size_t folder_length = slash ? (size_t)(slash - draft->config.file) + 1 : 0;
+    size_t directory_length = slash ? (size_t)(slash - draft->config.file) + 1 : 0;
 
     if (!*text)
         return error_set(error, GAVEL_ERR_INVALID, "it is empty; give a path or remove it");
-    if (folder_length + strlen(text) >= PATH_MAX)
+    if (directory_length + strlen(text) >= PATH_MAX)
         return error_set(error, GAVEL_ERR_INVALID, "the path is longer than the system allows");
-    memcpy(ret_path, draft->config.file, folder_length);
-    memcpy(ret_path + folder_length, text, strlen(text) + 1);
+    memcpy(ret_path, draft->config.file, directory_length);
+    memcpy(ret_path + directory_length, text, strlen(text) + 1);
     return GAVEL_OK;
 }
 

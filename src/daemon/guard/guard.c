@@ -111,8 +111,8 @@ static void start_node(struct process *p)
 {
     gavel_ns now = clock_now();
 
-    atomic_store(&p->settings.page->is_up, 0);
-    atomic_store(&p->settings.page->alive_at, 0);
+    atomic_store(&p->settings.memory->is_up, 0);
+    atomic_store(&p->settings.memory->alive_at, 0);
     (void)fflush(NULL); /* or both would write it */
     p->node_pid = fork();
     if (p->node_pid == 0)
@@ -149,7 +149,7 @@ static void describe(int status, char *how, size_t size)
 /* Says how the node ended, for people: one that was asked to and did is no casualty. */
 static void log_death(struct process *p)
 {
-    const struct node_page *page = p->settings.page;
+    const struct shared_memory *memory = p->settings.memory;
     int status = p->node_status;
     bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_DONE;
     bool is_asked_for = p->is_asked || is_done;
@@ -157,7 +157,7 @@ static void log_death(struct process *p)
 
     describe(status, how, sizeof how);
     LOG(p, is_asked_for ? LOG_INFO : LOG_WARNING, is_done ? "node stopped" : "node died",
-        LOG_U64("incarnation", atomic_load(&page->incarnation)), LOG_I64("at_ns", p->died_at),
+        LOG_U64("incarnation", atomic_load(&memory->incarnation)), LOG_I64("at_ns", p->died_at),
         LOG_STR("how", how), LOG_I64("lived_ms", ms_from_ns(p->died_at - p->started_at)),
         LOG_I64("cleared_us", (clock_now() - p->died_at) / NS_PER_US), LOG_END);
 }
@@ -165,7 +165,7 @@ static void log_death(struct process *p)
 /* Whether, and when, there is to be another one. */
 static void plan_next(struct process *p)
 {
-    bool was_up = atomic_load(&p->settings.page->is_up);
+    bool was_up = atomic_load(&p->settings.memory->is_up);
     gavel_ns now = clock_now();
 
     p->failures = was_up ? 0 : p->failures + 1;
@@ -201,20 +201,20 @@ static void tell_early(struct process *p)
         info.si_pid != p->node_pid)
         return;
     p->died_at = clock_now();
-    p->has_obituary = obituary_sender_send(&p->sender, p->settings.page, p->settings.key, p->died_at);
+    p->has_obituary = obituary_sender_send(&p->sender, p->settings.memory, p->settings.key, p->died_at);
 }
 
 /* Nothing is left below us: that is the proof. The obituary goes first, everything else can wait. */
 static void bury(struct process *p)
 {
     bool is_sent =
-        p->has_obituary || obituary_sender_send(&p->sender, p->settings.page, p->settings.key, clock_now());
+        p->has_obituary || obituary_sender_send(&p->sender, p->settings.memory, p->settings.key, clock_now());
     gavel_ns now = clock_now();
 
     log_death(p);
     if (is_sent)
         LOG(p, LOG_DEBUG, "obituary sent",
-            LOG_U64("incarnation", atomic_load(&p->settings.page->incarnation)),
+            LOG_U64("incarnation", atomic_load(&p->settings.memory->incarnation)),
             LOG_U64("peers", p->sender.peers.count), LOG_I64("after_us", (now - p->died_at) / NS_PER_US),
             LOG_END);
     plan_next(p);
@@ -290,9 +290,9 @@ static void take_signals(struct process *p)
 static void tell_manager(struct process *p, gavel_ns now)
 {
     gavel_ns every = notify_watchdog_every(&p->notify);
-    bool is_well = p->state != RUNNING || p->is_asked || pulse_is_fresh(p->settings.page, now);
+    bool is_well = p->state != RUNNING || p->is_asked || pulse_is_fresh(p->settings.memory, now);
 
-    if (!p->is_told && atomic_load(&p->settings.page->is_up))
+    if (!p->is_told && atomic_load(&p->settings.memory->is_up))
         p->is_told = notify_send(&p->notify, "READY=1\nSTATUS=node process %d", (int)p->node_pid);
     if (every <= 0 || now < p->watch_at)
         return;
@@ -305,7 +305,7 @@ static void tell_manager(struct process *p, gavel_ns now)
 static void feel_pulse(struct process *p, gavel_ns now)
 {
     if (p->state != RUNNING || p->is_asked ||
-        !pulse_look(&p->pulse, p->settings.page, &p->tree, p->node_pid, now))
+        !pulse_look(&p->pulse, p->settings.memory, &p->tree, p->node_pid, now))
         return;
     LOG(p, LOG_ERROR, "the node hangs; killing it", LOG_I64("pid", p->node_pid),
         LOG_I64("silent_ms", ms_from_ns(p->settings.hung)), LOG_END);

@@ -21,13 +21,13 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "net/seal.h"
 
 #include <stdbool.h>
 
 struct guard_process {
-    struct node_page *page; /* shared with the node; written to by it */
+    struct shared_memory *memory; /* of the node, which writes to it */
     struct log log;
     uint8_t key[SEAL_KEY_BYTES]; /* of the seal of obituaries */
     int (*run)(void *user);      /* runs the node process; returns its exit code (enum node_exit) */

@@ -60,20 +60,21 @@ static void send_once(struct obituary_sender *sender)
     sender->sent++;
 }
 
-bool obituary_sender_send(struct obituary_sender *sender, const struct node_page *page,
+bool obituary_sender_send(struct obituary_sender *sender, const struct shared_memory *memory,
                           const uint8_t key[SEAL_KEY_BYTES], gavel_ns now)
 {
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY,
-        .node = atomic_load(&page->node),
-        .incarnation = atomic_load(&page->incarnation),
+        .node = atomic_load(&memory->node),
+        .incarnation = atomic_load(&memory->incarnation),
     };
 
     sender->sent = OBITUARY_TIMES;
     if (certificate.incarnation == 0)
         return false;
-    node_page_get_peers(page, &sender->peers);
-    write_obituary(sender, atomic_load(&page->cluster), atomic_load(&page->generation), &certificate, key);
+    shared_memory_get_peers(memory, &sender->peers);
+    write_obituary(sender, atomic_load(&memory->cluster), atomic_load(&memory->generation), &certificate,
+                   key);
     sender->began_at = now;
     sender->sent = 0;
     send_once(sender);

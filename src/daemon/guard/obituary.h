@@ -5,7 +5,7 @@
 #define DAEMON_GUARD_OBITUARY_H
 
 #include "base/time.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "net/seal.h"
 #include "wire/peer.h"
 
@@ -13,7 +13,7 @@
 
 struct obituary_sender {
     int fds[2]; /* IPv4, IPv6; -1: this machine has none */
-    struct node_page_peers peers;
+    struct shared_memory_peers peers;
     uint8_t bytes[OBITUARY_BYTES];
     size_t size;
     gavel_ns began_at;
@@ -24,9 +24,9 @@ struct obituary_sender {
 void obituary_sender_open(struct obituary_sender *sender, const uint8_t key[SEAL_KEY_BYTES]);
 void obituary_sender_close(struct obituary_sender *sender);
 
-/* The node of this page is dead, and nothing of it is left: writes its obituary and sends it for the first
- * time. False if there is none to send, because the node never got an incarnation. */
-bool obituary_sender_send(struct obituary_sender *sender, const struct node_page *page,
+/* The node that shares this memory is dead, and nothing of it is left: writes its obituary and sends it for
+ * the first time. False if there is nobody to tell of, as it never came to an incarnation. */
+bool obituary_sender_send(struct obituary_sender *sender, const struct shared_memory *memory,
                           const uint8_t key[SEAL_KEY_BYTES], gavel_ns now);
 
 /* Sends it again if due. Call it at obituary_sender_due_at(), which is NEVER after the last time. */

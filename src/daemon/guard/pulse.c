@@ -14,9 +14,9 @@ void pulse_begin(struct pulse *pulse, gavel_ns limit, gavel_ns now)
     *pulse = (struct pulse){.every = limit / LOOKS, .look_at = now + limit / LOOKS};
 }
 
-bool pulse_is_fresh(const struct node_page *page, gavel_ns now)
+bool pulse_is_fresh(const struct shared_memory *memory, gavel_ns now)
 {
-    gavel_ns newest = atomic_load(&page->alive_at);
+    gavel_ns newest = atomic_load(&memory->alive_at);
 
     return newest == 0 || now - newest <= FRESH;
 }
@@ -29,9 +29,10 @@ static bool is_halted(struct tree *tree, pid_t pid)
     return proc_read_stat(tree, pid, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
-bool pulse_look(struct pulse *pulse, const struct node_page *page, struct tree *tree, pid_t pid, gavel_ns now)
+bool pulse_look(struct pulse *pulse, const struct shared_memory *memory, struct tree *tree, pid_t pid,
+                gavel_ns now)
 {
-    gavel_ns newest = atomic_load(&page->alive_at);
+    gavel_ns newest = atomic_load(&memory->alive_at);
 
     if (now < pulse->look_at)
         return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The pulse of the node, by which its guard notices that it hangs. The consensus
- * thread writes the instant of each tick into the page. (A node that has died is
- * noticed by wait(2).)
+ * The pulse of the node, as its guard feels it: the consensus thread writes
+ * the instant of each tick into shared memory. A node that has died is noticed
+ * by wait(2); this is for one that hangs.
  *
  * For a service manager, the node is alive if it has ticked within the last second.
  * The guard kills it only if many looks in a row, some time apart, find no new
@@ -17,7 +17,7 @@
 #define DAEMON_GUARD_PULSE_H
 
 #include "base/time.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "guard/tree.h"
 
 #include <stdbool.h>
@@ -32,11 +32,11 @@ struct pulse {
 /* A node starts; without a tick for `limit`, it hangs. */
 void pulse_begin(struct pulse *pulse, gavel_ns limit, gavel_ns now);
 
-/* Whether the node has ticked within the last second, or has not ticked yet. */
-bool pulse_is_fresh(const struct node_page *page, gavel_ns now);
+/* Whether the node has ticked within the last second, or has not begun to. */
+bool pulse_is_fresh(const struct shared_memory *memory, gavel_ns now);
 
-/* Looks if it is due. True if the node hangs, and again after the same time if it still does. */
-bool pulse_look(struct pulse *pulse, const struct node_page *page, struct tree *tree, pid_t pid,
+/* Looks if it is time to; true if the node hangs, and again if it still does after as long. */
+bool pulse_look(struct pulse *pulse, const struct shared_memory *memory, struct tree *tree, pid_t pid,
                 gavel_ns now);
 
 #endif

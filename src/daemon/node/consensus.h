@@ -49,7 +49,7 @@ struct pending {
 struct consensus {
     const struct daemon_config *config;
     struct node_shared *shared;
-    struct node_page *page;
+    struct shared_memory *memory;
     struct api *api;
     struct clients *clients; /* NULL: none are served but by HTTP */
     struct logger logger;

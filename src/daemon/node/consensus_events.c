@@ -74,7 +74,7 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     if (c->is_over)
         return;
     c->disk_state = atomic_load(&c->writer.state);
-    atomic_store(&c->page->written, atomic_load(&c->writer.written));
+    atomic_store(&c->memory->written, atomic_load(&c->writer.written));
     if (atomic_load(&c->writer.is_lost))
         directory_lost(c);
     consensus_release_held(c);
@@ -258,7 +258,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
-    atomic_store(&c->page->alive_at, now); /* the guard feels it (pulse.h) */
+    atomic_store(&c->memory->alive_at, now); /* the guard feels it (pulse.h) */
     if (c->is_stopping)
         go_on_stopping(c);
     if (c->is_over)

@@ -61,12 +61,12 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
  * dialled. */
 void consensus_publish_peers(struct consensus *c)
 {
-    struct node_page_peers list = {0};
+    struct shared_memory_peers list = {0};
 
     for (size_t i = 0; i < c->raft.config.count; i++)
         if (transport_address_of(c->transport, c->raft.config.members[i].id, &list.addresses[list.count]))
             list.count++;
-    node_page_set_peers(c->page, &list);
+    shared_memory_set_peers(c->memory, &list);
 }
 
 static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
@@ -152,7 +152,7 @@ void consensus_members_in_force(struct consensus *c)
         detector_keep(&c->detector, &c->raft.config);
     if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
         c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
-        atomic_store(&c->page->generation, c->generation);
+        atomic_store(&c->memory->generation, c->generation);
     }
     consensus_make_hello(c, &hello); /* it says by which configuration our directory is a member */
     transport_set_self(c->transport, &hello);

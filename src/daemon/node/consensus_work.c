@@ -18,8 +18,8 @@ static void publish_mandate(struct consensus *c)
 {
     gavel_ns stop_at = ns_min(raft_deadline(&c->raft), FAR_AWAY);
 
-    if (c->page && c->is_claimed)
-        node_page_set_mandate(c->page, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
+    if (c->memory && c->is_claimed)
+        shared_memory_set_mandate(c->memory, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
 }
 
 void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch)
@@ -47,7 +47,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->is_status_due = true;
     if (!c->commands)
         return;
-    if (!node_page_epoch(term, lease_epoch, &c->work_epoch)) {
+    if (!shared_memory_epoch(term, lease_epoch, &c->work_epoch)) {
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
                     LOG_U64("lease_epoch", lease_epoch), LOG_END);
         c->work_epoch = 0;

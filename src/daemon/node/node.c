@@ -48,11 +48,11 @@ static void first_config(const struct daemon_config *config, struct raft_config 
  * A node of this guard has run already, so this one begins with the same directory or not at all: a bootstrap
  * is done once, by whoever starts gaveld, and never by a guard.
  */
-static enum gavel_status check_same(const struct daemon_config *config, const struct node_page *page,
+static enum gavel_status check_same(const struct daemon_config *config, const struct shared_memory *memory,
                                     const struct disk *disk, bool is_new, struct gavel_error *error)
 {
-    uint64_t directory = atomic_load(&page->directory);
-    uint64_t written = atomic_load(&page->written);
+    uint64_t directory = atomic_load(&memory->directory);
+    uint64_t written = atomic_load(&memory->written);
     struct disk_mark mark = {0};
 
     if (directory == 0)
@@ -91,10 +91,10 @@ static enum gavel_status found(const struct daemon_config *config, struct disk *
     return disk_found(disk, &state, &snapshot, error);
 }
 
-static enum gavel_status open_disk(const struct daemon_config *config, const struct node_page *page,
+static enum gavel_status open_disk(const struct daemon_config *config, const struct shared_memory *memory,
                                    struct disk **ret_disk, struct gavel_error *error)
 {
-    struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
+    struct disk_options options = {.data_dir = config->data, .bytes_max = config->data_bytes_max};
     bool is_new = false;
     enum gavel_status status;
 
@@ -103,10 +103,10 @@ static enum gavel_status open_disk(const struct daemon_config *config, const str
     (void)snprintf(options.identity.cluster_name, sizeof options.identity.cluster_name, "%s",
                    config->cluster);
     (void)snprintf(options.identity.node_name, sizeof options.identity.node_name, "%s", config->node);
-    options.accepts_copy = config->accepts_copy && atomic_load(&page->directory) == 0;
+    options.accepts_copy = config->accepts_copy && atomic_load(&memory->directory) == 0;
     status = disk_open(&options, ret_disk, &is_new, error);
     if (status == GAVEL_OK)
-        status = check_same(config, page, *ret_disk, is_new, error);
+        status = check_same(config, memory, *ret_disk, is_new, error);
     if (status == GAVEL_OK && is_new)
         status = found(config, *ret_disk, error);
     return status;
@@ -177,13 +177,13 @@ static void begin_view(struct consensus *c, bool has_guard)
 }
 
 /* The guard must know who dies before anybody can hear from us. */
-static void begin_page(struct consensus *c)
+static void begin_memory(struct consensus *c)
 {
-    atomic_store(&c->page->cluster, c->raft.state.cluster);
-    atomic_store(&c->page->generation, c->raft.state.generation);
-    atomic_store(&c->page->node, c->raft.state.id);
-    atomic_store(&c->page->incarnation, c->raft.state.incarnation);
-    atomic_store(&c->page->directory, c->raft.state.directory);
+    atomic_store(&c->memory->cluster, c->raft.state.cluster);
+    atomic_store(&c->memory->generation, c->raft.state.generation);
+    atomic_store(&c->memory->node, c->raft.state.id);
+    atomic_store(&c->memory->incarnation, c->raft.state.incarnation);
+    atomic_store(&c->memory->directory, c->raft.state.directory);
 }
 
 static void say_hello(struct consensus *c, bool is_first, bool is_locked)
@@ -221,7 +221,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
 
     if (status != GAVEL_OK)
         return status;
-    begin_page(c);
+    begin_memory(c);
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     node_addresses_init(&c->addresses, c->config);
@@ -277,8 +277,8 @@ static void run(struct consensus *c)
     say_hello(c, is_first, is_locked);
     check_descriptors(c);
     hold_signals(false);
-    atomic_store(&c->page->alive_at, clock_now());
-    atomic_store(&c->page->is_up, 1);
+    atomic_store(&c->memory->alive_at, clock_now());
+    atomic_store(&c->memory->is_up, 1);
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
     if (!c->is_over)
         (void)event_base_dispatch(c->base); /* ends by consensus_end() */
@@ -341,7 +341,7 @@ static int live(struct consensus *c, bool has_guard)
     struct disk *disk = NULL;
     int exit_code;
 
-    if (open_disk(c->config, c->page, &disk, &error) != GAVEL_OK) {
+    if (open_disk(c->config, c->memory, &disk, &error) != GAVEL_OK) {
         exit_code = fail(c, &error);
         if (error.status == GAVEL_ERR_NOT_FOUND) /* of check_same() */
             exit_code = NODE_EXIT_LOST;
@@ -365,7 +365,7 @@ static int live_with_children(struct consensus *c, struct node_shared *shared, b
     int exit_code;
 
     if (c->config->has_leader_commands) {
-        if (leader_commands_start(&commands, c->config, c->page, &error) != GAVEL_OK) {
+        if (leader_commands_start(&commands, c->config, c->memory, &error) != GAVEL_OK) {
             log_line(&shared->log, clock_wall_ms(), LOG_ERROR, "cannot start",
                      LOG_STR("reason", error.message), LOG_END);
             return exit_code_of(error.status);
@@ -383,16 +383,16 @@ static int live_with_children(struct consensus *c, struct node_shared *shared, b
     return exit_code;
 }
 
-int node_run(const struct daemon_config *config, struct node_page *page)
+int node_run(const struct daemon_config *config, struct shared_memory *memory)
 {
     struct consensus *c = calloc(1, sizeof *c);
     struct node_shared *shared = calloc(1, sizeof *shared);
-    struct node_page *own_page = NULL;
+    struct shared_memory *own_memory = NULL;
     int exit_code = 1;
 
     hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (c && shared && (page || node_page_new(&own_page) == GAVEL_OK) &&
+    if (c && shared && (memory || shared_memory_new(&own_memory) == GAVEL_OK) &&
         view_box_init(&shared->view) == GAVEL_OK && mailbox_init(&shared->requests) == GAVEL_OK &&
         mailbox_init(&shared->forwardings) == GAVEL_OK && table_box_init(&shared->table) == GAVEL_OK) {
         shared->config = config;
@@ -400,16 +400,16 @@ int node_run(const struct daemon_config *config, struct node_page *page)
         c->config = config;
         c->shared = shared;
         c->table = &shared->table.table;
-        c->page = page ? page : own_page;
+        c->memory = memory ? memory : own_memory;
         c->timer_fd = -1;
-        exit_code = live_with_children(c, shared, page != NULL);
+        exit_code = live_with_children(c, shared, memory != NULL);
         table_box_done(&shared->table);
         mailbox_done(&shared->forwardings);
         mailbox_done(&shared->requests);
         view_box_done(&shared->view);
         journal_free(shared->journal);
     }
-    node_page_free(own_page);
+    shared_memory_free(own_memory);
     free(shared);
     free(c);
     return exit_code;

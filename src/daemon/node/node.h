@@ -20,7 +20,7 @@
 #include "daemon/config/config.h"
 #include "daemon/shared/journal.h"
 #include "daemon/shared/mailbox.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "daemon/shared/table_box.h"
 #include "daemon/shared/view.h"
 
@@ -33,7 +33,7 @@ enum node_exit {
     NODE_EXIT_DISK = 74,   /* EX_IOERR: a write failed; what is on disk is not known any more */
     NODE_EXIT_FENCED = 77, /* the cluster goes on without this node: another generation, or removed */
     NODE_EXIT_LOST = 79,   /* the data directory was deleted or replaced, or the cluster refuses it */
-    NODE_EXIT_BUSY = 75,   /* EX_TEMPFAIL: the port or the folder is taken */
+    NODE_EXIT_BUSY = 75,   /* EX_TEMPFAIL: the port or the directory is taken */
 };
 
 /* What the threads of the node share. All of it is safe to use from another thread. */
@@ -51,7 +51,7 @@ struct node_shared {
 };
 
 /* Runs the node until it is asked to end (SIGTERM, SIGINT: hand over, then end). Logs; returns enum
- * node_exit. SIGHUP reads certificates and token again. The page is NULL without a guard. */
-int node_run(const struct daemon_config *config, struct node_page *page);
+ * node_exit. SIGHUP reads certificates and token again. The memory is NULL without a guard. */
+int node_run(const struct daemon_config *config, struct shared_memory *memory);
 
 #endif

@@ -20,7 +20,7 @@ struct command *command_new(enum command_kind kind, struct gavel_candidate *cand
     return command;
 }
 
-void command_post_locked(struct gavel *gavel, struct command *command)
+void command_enqueue_locked(struct gavel *gavel, struct command *command)
 {
     command->next = NULL;
     if (gavel->commands.last)
@@ -32,10 +32,10 @@ void command_post_locked(struct gavel *gavel, struct command *command)
     loop_wake(gavel);
 }
 
-void command_post(struct gavel *gavel, struct command *command)
+void command_enqueue(struct gavel *gavel, struct command *command)
 {
     pthread_mutex_lock(&gavel->mutex);
-    command_post_locked(gavel, command);
+    command_enqueue_locked(gavel, command);
     pthread_mutex_unlock(&gavel->mutex);
 }
 
@@ -62,7 +62,7 @@ void command_drop(struct gavel *gavel, const struct gavel_candidate *candidate)
         if (command->candidate == candidate)
             finish(command, GAVEL_ERR_STOPPED);
         else
-            command_post_locked(gavel, command);
+            command_enqueue_locked(gavel, command);
         command = next;
     }
 }

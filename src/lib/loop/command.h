@@ -49,10 +49,10 @@ struct command_queue {
 struct command *command_new(enum command_kind kind, struct gavel_candidate *candidate);
 
 /* Puts a command in the queue and wakes the loop. */
-void command_post(struct gavel *gavel, struct command *command);
+void command_enqueue(struct gavel *gavel, struct command *command);
 
 /* The same with the handle's mutex held. */
-void command_post_locked(struct gavel *gavel, struct command *command);
+void command_enqueue_locked(struct gavel *gavel, struct command *command);
 
 /* Answers the queued commands for a departed candidate with ERR_STOPPED. The mutex is held. */
 void command_drop(struct gavel *gavel, const struct gavel_candidate *candidate);

@@ -241,7 +241,7 @@ void gavel_parcel_send(struct gavel_parcel *parcel)
         send_ask(parcel);
 }
 
-static void post(struct gavel_store *gavel, struct gavel_visit *visit, struct gavel_parcel *parcel)
+static void enqueue(struct gavel_store *gavel, struct gavel_visit *visit, struct gavel_parcel *parcel)
 {
     parcel->store = gavel;
     parcel->visit = visit;
@@ -313,7 +313,7 @@ static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const
             continue;
         for (size_t k = 0; k < parcel->count; k++)
             until = ns_max(until, visit->requests[parcel->indexes[k]].give_up_at);
-        post(gavel, visit, parcel);
+        enqueue(gavel, visit, parcel);
     }
     gavel_thread_wake(gavel);
     while (!LIST_EMPTY(&visit->parcels) && push_sleep(&gavel->push, until))

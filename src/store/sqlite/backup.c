@@ -41,7 +41,7 @@ static int copy_pages(sqlite3 *from, sqlite3 *to)
 }
 
 /* Makes its entry survive a loss of power; the file itself was synced by SQLite. */
-static void sync_folder_of(const char *path)
+static void sync_directory_of(const char *path)
 {
     char *copy = strdup(path);
     char *slash = copy ? strrchr(copy, '/') : NULL;
@@ -51,7 +51,7 @@ static void sync_folder_of(const char *path)
         slash[slash == copy] = '\0';
     fd = copy ? open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        (void)fsync(fd); /* a file system that cannot sync folders keeps them by itself */
+        (void)fsync(fd); /* a file system that cannot sync directories keeps them by itself */
         (void)close(fd);
     }
     free(copy);
@@ -82,6 +82,6 @@ enum gavel_status sqlite_backup(struct store *store, const char *path, struct ga
     if (status != GAVEL_OK)
         (void)unlink(path); /* half of it is of no use */
     else
-        sync_folder_of(path);
+        sync_directory_of(path);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The file of the database: its folder, its file system, which files they
+ * The file of the database: its directory, its file system, which files they
  * are, and whether they still are.
  *
  * Nothing here opens the database file by itself: closing any descriptor of a
@@ -34,14 +34,14 @@ static enum gavel_status denied(const struct sqlite_store *sqlite, const char *d
                      sqlite->shown, strerror(reason), sqlite_next_step(status, reason));
 }
 
-/* Makes the entry of a new file or folder survive a power loss. */
-static void sync_folder(const char *path)
+/* Makes the entry of a new file or directory survive a power loss. */
+static void sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
         return;      /* not readable by us: then there is nothing that we could do */
-    (void)fsync(fd); /* a file system that cannot sync folders keeps them by itself */
+    (void)fsync(fd); /* a file system that cannot sync directories keeps them by itself */
     (void)close(fd);
 }
 
@@ -51,14 +51,14 @@ static void sync_parent(char *path)
     char *slash = strrchr(path, '/');
 
     *slash = '\0';
-    sync_folder(*path ? path : "/");
+    sync_directory(*path ? path : "/");
     *slash = '/';
 }
 
-/* Creates the folder of a file, and what is missing above it. `path` is changed while it works, and
+/* Creates the directory of a file, and what is missing above it. `path` is changed while it works, and
  * restored. */
-static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *path,
-                                      struct gavel_error *error)
+static enum gavel_status make_directories(const struct sqlite_store *sqlite, char *path,
+                                          struct gavel_error *error)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         enum gavel_status status = GAVEL_OK;
@@ -69,7 +69,7 @@ static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *p
             if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 status = denied(sqlite, "create the directory", path, error);
             else
-                sync_parent(path); /* a store lost with its folder would give out its epochs again */
+                sync_parent(path); /* a store lost with its directory would give out its epochs again */
         } else if (!S_ISDIR(info.st_mode)) {
             errno = ENOTDIR;
             status = denied(sqlite, "use the directory", path, error);
@@ -111,7 +111,7 @@ static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path
  * SQLite keeps its log and the locks of it beside the file, by the name that
  * it was opened with. By a second name of the same file there would be a
  * second log, which no lock ties to the first: two leaders with one epoch.
- * Symbolic links and mounted folders give no second log: SQLite follows the
+ * Symbolic links and mounted directories give no second log: SQLite follows the
  * former to the one name, and the latter show the same log.
  */
 static enum gavel_status refuse_second_name(const struct sqlite_store *sqlite, struct gavel_error *error)
@@ -165,7 +165,7 @@ static enum gavel_status check_directory(const struct sqlite_store *sqlite, cons
 
 static enum gavel_status absolute(const char *path, char **ret_path, struct gavel_error *error)
 {
-    char folder[PATH_MAX] = "";
+    char directory[PATH_MAX] = "";
     char *result;
 
     if (!*path || strcmp(path, ":memory:") == 0 || path[strlen(path) - 1] == '/')
@@ -173,11 +173,11 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
             error, GAVEL_ERR_INVALID,
             "\"%.200s\" does not name the file of a sqlite store; write sqlite:/path/to/gavel.db, or memory:name for one that is not kept",
             path);
-    if (*path != '/' && !getcwd(folder, sizeof folder))
+    if (*path != '/' && !getcwd(directory, sizeof directory))
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "the current directory is unknown: %s; give the store by its whole path",
                          strerror(errno));
-    if (asprintf(&result, "%s%s%s", folder, *path == '/' ? "" : "/", path) < 0)
+    if (asprintf(&result, "%s%s%s", directory, *path == '/' ? "" : "/", path) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening a sqlite store");
     if (strlen(result) > PATH_MAX - 16) {
         free(result);
@@ -281,7 +281,7 @@ enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path
     status = process_self(&sqlite->self);
     if (status != GAVEL_OK)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "cannot tell who this process is; mount /proc");
-    status = make_folders(sqlite, given, error);
+    status = make_directories(sqlite, given, error);
     if (status == GAVEL_OK)
         status = make_file(sqlite, given, error);
     if (status == GAVEL_OK)

@@ -35,21 +35,21 @@ static int find_descriptor(const char *path)
 {
     struct stat wanted;
     const struct dirent *entry;
-    DIR *folder;
+    DIR *directory;
     int found = -1;
 
     if (stat(path, &wanted) < 0)
         return -1;
-    folder = opendir("/proc/self/fd");
-    if (!folder)
+    directory = opendir("/proc/self/fd");
+    if (!directory)
         return -1;
-    while (found < 0 && (entry = readdir(folder))) {
+    while (found < 0 && (entry = readdir(directory))) {
         int fd = entry->d_name[0] == '.' ? -1 : (int)strtol(entry->d_name, NULL, 10);
 
-        if (fd >= 0 && fd != dirfd(folder) && same_file(fd, &wanted))
+        if (fd >= 0 && fd != dirfd(directory) && same_file(fd, &wanted))
             found = fd;
     }
-    (void)closedir(folder); /* only read from */
+    (void)closedir(directory); /* only read from */
     return found;
 }
 

@@ -200,7 +200,7 @@ static enum gavel_status prepare(struct sqlite_store *sqlite, struct gavel_error
 
 /*
  * The first time that a connection makes its log durable, SQLite also syncs
- * the folder. That belongs here and not into a standby's first claim, which
+ * the directory. That belongs here and not into a standby's first claim, which
  * is a fail-over that somebody waits for.
  */
 static int sync_log_once(struct sqlite_store *sqlite)

@@ -4,7 +4,7 @@
  * The parts of the sqlite driver:
  *
  *   sqlite.c         batches, transactions, waiting
- *   database_file.c  the file: its folder, its file system, whether it is still there
+ *   database_file.c  the file: its directory, its file system, whether it is still there
  *   open.c           the database: whether it is ours, its tables
  *   whole.c          whether the file is complete; the last one to close merges the log
  *   backup.c         a copy of it

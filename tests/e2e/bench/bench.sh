@@ -5,7 +5,7 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 test_quick_bench_prints_every_section() {
     local part
-    expect 0 "$GAVEL" bench --quick --trials 3 --out "$folder/out"
+    expect 0 "$GAVEL" bench --quick --trials 3 --out "$scratch/out"
     for part in "calls: " "store: " "handover: " "failover: " "run: " "groups: " "simulator: " \
         "gavel_is_leader(), leader" "gavel_is_leader(), standby" claim renew read \
         "gavel_resign() to on_elected" "SIGKILL to on_elected" "floor: SIGKILL to flock(2) held" \
@@ -16,11 +16,11 @@ test_quick_bench_prints_every_section() {
         has "$output" "$part"
     done
     has_not "$output" "not measured"
-    same "$(head -n 1 "$folder/out/failover-SIGKILL-to-on-elected.csv")" "ms,share"
-    same "$(wc -l <"$folder/out/failover-SIGKILL-to-on-elected.csv")" 4
-    [[ -s $folder/out/plot.gp ]] || fail "there is no script for the plots"
+    same "$(head -n 1 "$scratch/out/failover-SIGKILL-to-on-elected.csv")" "ms,share"
+    same "$(wc -l <"$scratch/out/failover-SIGKILL-to-on-elected.csv")" 4
+    [[ -s $scratch/out/plot.gp ]] || fail "there is no script for the plots"
     if command -v gnuplot >/dev/null; then
-        has "$(head -c 200 "$folder/out/failover.svg")" "<svg"
+        has "$(head -c 200 "$scratch/out/failover.svg")" "<svg"
     else
         has "$errors" "no gnuplot"
     fi
@@ -37,8 +37,8 @@ test_one_section_as_json_has_samples_and_aims() {
 
 # Without flock(1) the rest is measured all the same.
 test_without_flock_the_bench_says_so() {
-    mkdir "$folder/bin"
-    expect 0 env PATH="$folder/bin" "$GAVEL" bench --only run --trials 1
+    mkdir "$scratch/bin"
+    expect 0 env PATH="$scratch/bin" "$GAVEL" bench --only run --trials 1
     has "$output" "no floor by flock(1)"
     has "$output" "SIGKILL of the elector to the next beat"
     has_not "$output" "floor: SIGKILL of flock(1)"
@@ -51,13 +51,13 @@ test_a_signal_ends_every_section_soon() {
     local section sections=(handover failover run groups)
     if [[ -x $BUILD_ROOT/sim/gavel-sim ]]; then sections+=(simulator); fi
     for section in "${sections[@]}"; do
-        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        run_as "$section" env TMPDIR="$scratch" "$GAVEL" bench --only "$section"
         await has_children "${pid_of[$section]}"
         kill -TERM "${pid_of[$section]}"
         ended "$section" 1
-        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+        has "$(cat "$scratch/$section.out")" "not measured to the end: ended by a signal"
     done
-    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
 }
 
 test_several_sections_can_be_chosen() {
@@ -72,7 +72,7 @@ test_bench_refuses_what_it_does_not_know() {
     has "$errors" "there is no section \"nonsense\""
     expect 2 "$GAVEL" bench --trials 0
     has "$errors" "--trials must be from 1"
-    expect 1 "$GAVEL" bench --only calls --out "$folder/none/out"
+    expect 1 "$GAVEL" bench --only calls --out "$scratch/none/out"
     has "$errors" "name another with --out"
 }
 

@@ -5,7 +5,7 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 test_quick_bench_prints_every_section_of_the_cluster() {
     local part
-    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only cluster --trials 2 --out "$folder/out"
+    expect 0 env TMPDIR="$scratch" "$GAVEL" bench --quick --only cluster --trials 2 --out "$scratch/out"
     for part in "cluster-kill: " "cluster-kill-all: " "cluster-freeze: " "cluster-transfer: " "cluster-cold: " \
         "cluster-lookups: " "cluster-idle: " \
         "SIGKILL of the node process to the next claim" "of which: to the obituary at a peer" \
@@ -20,10 +20,10 @@ test_quick_bench_prints_every_section_of_the_cluster() {
     done
     has_not "$output" "not measured"
     has_not "$output" "left out"
-    same "$(head -n 1 "$folder/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"
-    same "$(wc -l <"$folder/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" 3
-    if command -v gnuplot >/dev/null; then has "$(head -c 200 "$folder/out/cluster-kill.svg")" "<svg"; fi
-    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+    same "$(head -n 1 "$scratch/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"
+    same "$(wc -l <"$scratch/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" 3
+    if command -v gnuplot >/dev/null; then has "$(head -c 200 "$scratch/out/cluster-kill.svg")" "<svg"; fi
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
 }
 
 test_a_woken_leader_is_judged_by_its_answers() {
@@ -41,11 +41,11 @@ test_the_former_names_of_sections_are_known() {
     same "$("$JSON_GET" sections.# sections.0.name <<<"$output")" "1	cluster-transfer"
 }
 
-# A program without gaveld beside it, in no build folder and nowhere in PATH.
+# A program without gaveld beside it, in no build directory and nowhere in PATH.
 test_without_gaveld_the_bench_says_so() {
-    mkdir "$folder/alone"
-    cp "$GAVEL" "$(dirname "$GAVEL")/../../bench/gavel-bench" "$folder/alone"
-    expect 0 env PATH="$folder/alone" "$folder/alone/gavel" bench --only cluster-kill --trials 1
+    mkdir "$scratch/alone"
+    cp "$GAVEL" "$(dirname "$GAVEL")/../../bench/gavel-bench" "$scratch/alone"
+    expect 0 env PATH="$scratch/alone" "$scratch/alone/gavel" bench --only cluster-kill --trials 1
     has "$output" "left out"
 }
 
@@ -54,17 +54,17 @@ has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 test_a_signal_ends_every_section_and_every_node_soon() {
     local section child children
     for section in cluster-kill cluster-freeze cluster-cold cluster-lookups cluster-idle; do
-        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        run_as "$section" env TMPDIR="$scratch" "$GAVEL" bench --only "$section"
         await has_children "${pid_of[$section]}"
         children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")
         kill -TERM "${pid_of[$section]}"
         ended "$section" 1
-        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+        has "$(cat "$scratch/$section.out")" "not measured to the end: ended by a signal"
         for child in $children; do
             process_is_gone "$child" || fail "the process $child of $section was left behind"
         done
     done
-    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
 }
 
 run_tests "$@"

@@ -3,10 +3,10 @@
 # The demo: it passes, it can fail, and it leaves nothing behind.
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
-# The demo's own temporary folder goes here, where a test can see whether it is gone.
-own_folder() {
-    mkdir "$folder/tmp"
-    export TMPDIR=$folder/tmp
+# The demo's own temporary directory goes here, where a test can see whether it is gone.
+own_tmpdir() {
+    mkdir "$scratch/tmp"
+    export TMPDIR=$scratch/tmp
 }
 
 is_empty() { [[ -z $(ls -A "$1") ]]; }
@@ -24,7 +24,7 @@ tree_of() {
 has_three_levels() { [[ $(tree_of "$1" | wc -l) -ge 7 ]]; }
 
 test_demo_shows_every_step_and_finds_no_two_commands_at_once() {
-    own_folder
+    own_tmpdir
     expect 0 "$GAVEL" demo
     has "$output" "leads, epoch 1"
     has "$output" "is asked to hand over (gavel handover)"
@@ -40,7 +40,7 @@ test_demo_shows_every_step_and_finds_no_two_commands_at_once() {
 
 # What the user has set for gavel is not for the demo.
 test_demo_does_not_heed_the_environment_of_the_user() {
-    GAVEL_LEASE=1ms GAVEL_STORE=nonsense GAVEL_ELIGIBLE=false NOTIFY_SOCKET=$folder/none expect 0 "$GAVEL" demo --json
+    GAVEL_LEASE=1ms GAVEL_STORE=nonsense GAVEL_ELIGIBLE=false NOTIFY_SOCKET=$scratch/none expect 0 "$GAVEL" demo --json
     same "$("$JSON_GET" passed <<<"$output")" true
 }
 
@@ -75,15 +75,15 @@ test_demo_convicts_a_candidate_that_ignores_the_election() {
 }
 
 test_demo_that_is_interrupted_sends_everybody_home() {
-    own_folder
+    own_tmpdir
     run_as demo "$GAVEL" demo
-    await grep -q "leads, epoch 1" "$folder/demo.out"
+    await grep -q "leads, epoch 1" "$scratch/demo.out"
     local children child
     await has_three_levels "${pid_of[demo]}"
     children=$(tree_of "${pid_of[demo]}")
     kill -TERM "${pid_of[demo]}"
     ended demo 1
-    has "$(cat "$folder/demo.out")" "interrupted"
+    has "$(cat "$scratch/demo.out")" "interrupted"
     for child in $children; do
         process_is_gone "$child" || fail "process $child still runs"
     done
@@ -91,9 +91,9 @@ test_demo_that_is_interrupted_sends_everybody_home() {
 }
 
 test_candidates_do_not_outlive_a_demo_that_is_killed() {
-    own_folder
+    own_tmpdir
     run_as demo "$GAVEL" demo
-    await grep -q "is frozen" "$folder/demo.out"
+    await grep -q "is frozen" "$scratch/demo.out"
     local children child
     await has_three_levels "${pid_of[demo]}"
     children=$(tree_of "${pid_of[demo]}")
@@ -103,7 +103,7 @@ test_candidates_do_not_outlive_a_demo_that_is_killed() {
 }
 
 test_demo_says_what_to_do_where_it_has_no_room() {
-    TMPDIR=$folder/none expect 1 "$GAVEL" demo
+    TMPDIR=$scratch/none expect 1 "$GAVEL" demo
     has "$errors" "set TMPDIR to another place"
 }
 

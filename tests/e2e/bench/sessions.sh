@@ -6,7 +6,7 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 test_quick_bench_prints_every_section_of_sessions() {
     local part file
-    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only sessions --trials 2 --out "$folder/out"
+    expect 0 env TMPDIR="$scratch" "$GAVEL" bench --quick --only sessions --trials 2 --out "$scratch/out"
     for part in "sessions-kill: " "sessions-resign: " "sessions-freeze: " "sessions-node: " "sessions-groups: " \
         "sessions-lookups: " \
         "SIGKILL to on_elected, libgavel" "SIGKILL to the next leader, sessions" \
@@ -22,17 +22,17 @@ test_quick_bench_prints_every_section_of_sessions() {
     has_not "$output" "not measured"
     has_not "$output" "left out"
     has_not "$output" "not answered well"
-    file=$folder/out/sessions-kill-SIGKILL-to-on-elected-libgavel.csv
+    file=$scratch/out/sessions-kill-SIGKILL-to-on-elected-libgavel.csv
     same "$(head -n 1 "$file")" "ms,share"
     same "$(wc -l <"$file")" 3
-    same "$(head -n 1 "$folder/out/growth-sessions.csv")" "groups,acquire_ms,cpu_percent,rss_mib,failover_ms"
-    same "$(cut -d, -f1 "$folder/out/growth-sessions.csv" | tail -n +2 | tr '\n' ' ')" "100 1000 "
+    same "$(head -n 1 "$scratch/out/growth-sessions.csv")" "groups,acquire_ms,cpu_percent,rss_mib,failover_ms"
+    same "$(cut -d, -f1 "$scratch/out/growth-sessions.csv" | tail -n +2 | tr '\n' ' ')" "100 1000 "
     if command -v gnuplot >/dev/null; then
         for file in sessions-kill sessions-node sessions-groups sessions-lookups; do
-            has "$(head -c 200 "$folder/out/$file.svg")" "<svg"
+            has "$(head -c 200 "$scratch/out/$file.svg")" "<svg"
         done
     fi
-    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
 }
 
 test_no_group_changes_its_leader_when_that_of_the_cluster_dies() {
@@ -46,17 +46,17 @@ has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 test_a_signal_ends_a_section_its_client_loads_and_its_nodes_soon() {
     local section child children
     for section in sessions-kill sessions-groups; do
-        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        run_as "$section" env TMPDIR="$scratch" "$GAVEL" bench --only "$section"
         await has_children "${pid_of[$section]}"
         children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")
         kill -TERM "${pid_of[$section]}"
         ended "$section" 1
-        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+        has "$(cat "$scratch/$section.out")" "not measured to the end: ended by a signal"
         for child in $children; do
             process_is_gone "$child" || fail "the process $child of $section was left behind"
         done
     done
-    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
 }
 
 run_tests "$@"

@@ -12,13 +12,13 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 three_with_tls() {
     local name secret=()
     cluster n1 n2 n3
-    ca=$folder/ca
+    ca=$scratch/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
-    : >"$folder/revoked"
+    : >"$scratch/revoked"
     if [[ ${1:-} != bare ]]; then secret=("secret: $ca/cluster.secret"); fi
     for name in n1 n2 n3; do
         expect 0 "$GAVEL" cert issue "$name" --ca "$ca" --out "$ca"
-        configure "$name" "tls: {ca: $ca/ca.crt, cert: $ca/$name.crt, key: $ca/$name.key, api: false, revoked: $folder/revoked}" \
+        configure "$name" "tls: {ca: $ca/ca.crt, cert: $ca/$name.crt, key: $ca/$name.key, api: false, revoked: $scratch/revoked}" \
             "${secret[@]}"
     done
     expect 0 "$GAVEL" cert issue app --client --ca "$ca" --out "$ca"
@@ -72,7 +72,7 @@ test_a_certificate_of_before_is_no_nodes() {
     stop n3
     cp "$ca/old.crt" "$ca/n3.crt"
     cp "$ca/old.key" "$ca/n3.key"
-    expect 2 "$GAVELD" --config "$folder/n3.yaml"
+    expect 2 "$GAVELD" --config "$scratch/n3.yaml"
     has "$errors" "cert"
 }
 
@@ -102,7 +102,7 @@ test_a_revoked_certificate_is_refused_after_sighup() {
     three_with_tls
     lost=n1
     if [[ $leader == n1 ]]; then lost=n2; fi
-    expect 0 "$GAVEL" cert revoke "$ca/$lost.crt" --list "$folder/revoked"
+    expect 0 "$GAVEL" cert revoke "$ca/$lost.crt" --list "$scratch/revoked"
     for name in n1 n2 n3; do
         if [[ $name != "$lost" ]]; then kill -HUP "${pid_of[$name]}"; fi
     done
@@ -116,8 +116,8 @@ test_a_revoked_certificate_is_refused_after_sighup() {
 test_without_tls_the_secret_keeps_others_out() {
     local what name
     cluster n1 n2 n3
-    expect 0 "$GAVEL" cert secret --out "$folder/s"
-    for name in n1 n2 n3; do configure "$name" "secret: $folder/s/cluster.secret"; done
+    expect 0 "$GAVEL" cert secret --out "$scratch/s"
+    for name in n1 n2 n3; do configure "$name" "secret: $scratch/s/cluster.secret"; done
     begin n1 n2 n3
     await agree
     for what in hello generation term write; do

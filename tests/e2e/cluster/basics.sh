@@ -24,15 +24,15 @@ test_three_nodes_elect_one_leader() {
 # Its guard and its node, at a terminal.
 test_a_terminal_gets_lines_for_people() {
     cluster n1
-    run_as n1 env --default-signal=CHLD TERM=xterm script -qfec "exec '$GAVELD' --config '$folder/n1.yaml' --bootstrap" "$folder/typescript"
+    run_as n1 env TERM=xterm --default-signal=CHLD script -qfec "exec '$GAVELD' --config '$scratch/n1.yaml' --bootstrap" "$scratch/typescript"
     await_leader
-    await grep -q $'\033\\[1mleads' "$folder/typescript"
+    await grep -q $'\033\\[1mleads' "$scratch/typescript"
     kill -TERM "$(pgrep -P "${pid_of[n1]}")"
     await process_is_gone "${pid_of[n1]}"
-    sed -i 's/\x1b\[[0-9;]*m//g; s/\r$//' "$folder/typescript"
-    grep -qE '^[0-9:.]{12} node started  pid=' "$folder/typescript" || fail "the guard says: $(cat "$folder/typescript")"
-    grep -qE '^[0-9:.]{12} leads  term=1 lease_epoch=1$' "$folder/typescript" || fail "the node says: $(cat "$folder/typescript")"
-    ! grep -qE 'level=|at_ns=' "$folder/typescript" || fail "there is logfmt: $(cat "$folder/typescript")"
+    sed -i 's/\x1b\[[0-9;]*m//g; s/\r$//' "$scratch/typescript"
+    grep -qE '^[0-9:.]{12} node started  pid=' "$scratch/typescript" || fail "the guard says: $(cat "$scratch/typescript")"
+    grep -qE '^[0-9:.]{12} leads  term=1 lease_epoch=1$' "$scratch/typescript" || fail "the node says: $(cat "$scratch/typescript")"
+    ! grep -qE 'level=|at_ns=' "$scratch/typescript" || fail "there is logfmt: $(cat "$scratch/typescript")"
 }
 
 test_a_killed_leader_is_replaced_and_comes_back() {
@@ -162,7 +162,7 @@ forced() { [[ $(post "$1" /transfer "{\"target_leader_id\":\"$1\",\"force\":true
 test_a_clock_that_is_a_day_ahead_does_not_matter() {
     cluster n1 n2 n3
     unshare --time --boottime 86400 true 2>/dev/null || skip "no time namespace can be made here"
-    echo "msg=clock node=n2 offset_ns=86400000000000" >>"$folder/deeds"
+    echo "msg=clock node=n2 offset_ns=86400000000000" >>"$scratch/deeds"
     start n1 --bootstrap
     start n3 --bootstrap
     wrapper=(unshare --time --boottime 86400)
@@ -192,10 +192,10 @@ test_the_referee_finds_work_that_stops_late() {
     {
         echo "msg=leads term=99 lease_epoch=1 at_ns=$at_ns until_ns=$((at_ns + 100000000))"
         echo "msg=\"work stopped\" term=99 lease_epoch=1 at_ns=$((at_ns + 1000000000))"
-    } >>"$folder/n1.err"
+    } >>"$scratch/n1.err"
     ! logs_are_true || fail "the referee has nothing to say"
-    same "$(grep -c ' times: ' "$folder/referee.err")" 1
-    grep -qF "1 times: work stopped long after the lease was over" "$folder/referee.err" || fail "it is something else"
+    same "$(grep -c ' times: ' "$scratch/referee.err")" 1
+    grep -qF "1 times: work stopped long after the lease was over" "$scratch/referee.err" || fail "it is something else"
 }
 
 # Two that always want the same processor: each waits half of the time.
@@ -203,11 +203,11 @@ test_waiting_for_a_processor_is_noticed() {
     cluster n1
     run_as one taskset -c "$(first_processor)" bash -c 'while :; do :; done'
     run_as another taskset -c "$(first_processor)" bash -c 'while :; do :; done'
-    echo "${pid_of[one]}" >"$folder/n1.guard"
+    echo "${pid_of[one]}" >"$scratch/n1.guard"
     await has_waited n1 1000
     ! has_waited n2 1 || fail "there is no n2"
 }
 first_processor() { awk '$1 == "Cpus_allowed_list:" { sub(/[-,].*/, "", $2); print $2 }' /proc/self/status; }
-has_waited() { awk -v "name=node=$1" -v "ms=$2" '$2 == name { sub(/.*=/, "", $5); sum += $5 } END { exit !(sum >= ms * 1e6) }' "$folder/waits"; }
+has_waited() { awk -v "name=node=$1" -v "ms=$2" '$2 == name { sub(/.*=/, "", $5); sum += $5 } END { exit !(sum >= ms * 1e6) }' "$scratch/waits"; }
 
 run_tests "$@"

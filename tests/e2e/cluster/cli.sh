@@ -22,20 +22,20 @@ another() { read -r target < <(others "$leader"); }
 # leads_now NAME: by what gavel says.
 leads_now() { [[ $("$GAVEL" leader) == "$1" ]]; }
 
-# fake NAME: a fake node, with the URL in ${url_of[NAME]}; what it answers lies in $folder/NAME.
+# fake NAME: a fake node, with the URL in ${url_of[NAME]}; what it answers lies in $scratch/NAME.
 declare -A url_of
 fake() {
-    mkdir -p "$folder/$1"
-    run_as "fake-$1" "$FAKE_NODE" "$folder/$1"
-    await test -s "$folder/$1/port"
-    url_of[$1]=127.0.0.1:$(cat "$folder/$1/port")
+    mkdir -p "$scratch/$1"
+    run_as "fake-$1" "$FAKE_NODE" "$scratch/$1"
+    await test -s "$scratch/$1/port"
+    url_of[$1]=127.0.0.1:$(cat "$scratch/$1/port")
 }
 
 # fake_status NAME TERM IS_LEADER HAS_LEASE [GENERATION]: what it says of itself.
 fake_status() {
     local role=follower
     if [[ $3 == true ]]; then role=leader; fi
-    cat >"$folder/$1/GET-status" <<END
+    cat >"$scratch/$1/GET-status" <<END
 200
 {"cluster":"fake","generation":${5:-1},"node":"$1","incarnation":1,"role":"$role","term":$2,"leader_id":"$1",
 "is_leader":$3,"has_lease":$4,"lease_remaining_ms":100,"lease_epoch":1,"commit":1,"applied":1,"stale":false,"disk_full":false,
@@ -267,19 +267,19 @@ test_watch_tells_of_a_handover_as_it_happens() {
     another
     run_as watch "$GAVEL" watch
     run_as json "$GAVEL" watch --json --timeout 30s
-    await grep -q "leads in term" "$folder/watch.err"
+    await grep -q "leads in term" "$scratch/watch.err"
     await hears_events
     expect 0 "$GAVEL" handover --to "$target"
-    await grep -qE "  $leader no longer leads: " "$folder/watch.out"
-    await grep -qE "  $target leads in term" "$folder/watch.out"
-    await grep -qE "\"event\":\"became_leader\".*\"told_by\":\"$target\"" "$folder/json.out"
-    "$JSON_GET" id event at told_by <"$folder/json.out" >/dev/null
+    await grep -qE "  $leader no longer leads: " "$scratch/watch.out"
+    await grep -qE "  $target leads in term" "$scratch/watch.out"
+    await grep -qE "\"event\":\"became_leader\".*\"told_by\":\"$target\"" "$scratch/json.out"
+    "$JSON_GET" id event at told_by <"$scratch/json.out" >/dev/null
     kill -INT "${pid_of[watch]}"
     ended watch 0
     # What each node tells comes in its order; those of another that come late do not hold it up.
     for name in "${nodes[@]}"; do
-        grep "\"told_by\":\"$name\"" "$folder/json.out" | "$JSON_GET" at >"$folder/told"
-        sort -c "$folder/told" || fail "what $name told is not in the order of time: $(cat "$folder/told")"
+        grep "\"told_by\":\"$name\"" "$scratch/json.out" | "$JSON_GET" at >"$scratch/told"
+        sort -c "$scratch/told" || fail "what $name told is not in the order of time: $(cat "$scratch/told")"
     done
 }
 
@@ -297,29 +297,29 @@ test_status_can_be_watched() {
     await many_lines pictures 3
     kill -INT "${pid_of[pictures]}"
     ended pictures 0
-    "$JSON_GET" leader_id <"$folder/pictures.out" >/dev/null
+    "$JSON_GET" leader_id <"$scratch/pictures.out" >/dev/null
     expect 2 "$GAVEL" status --watch 2
     has "$errors" "did you mean 2s?"
     expect 2 "$GAVEL" status --watch 2ms
     has "$errors" "at least"
 }
 
-many_lines() { (($(wc -l <"$folder/$1.out") >= $2)); }
+many_lines() { (($(wc -l <"$scratch/$1.out") >= $2)); }
 
 # On a terminal of 80 columns it draws over itself, shows the cursor again, and no line is too long.
 test_a_terminal_is_drawn_anew() {
     three
-    run_as terminal env --default-signal=CHLD script -qfec "stty cols 80 rows 24; exec '$GAVEL' status --watch=100ms" "$folder/typescript"
+    run_as terminal env --default-signal=CHLD script -qfec "stty cols 80 rows 24; exec '$GAVEL' status --watch=100ms" "$scratch/typescript"
     await drawn 3
     kill -INT "$(pgrep -P "${pid_of[terminal]}")"
     await process_is_gone "${pid_of[terminal]}"
-    has "$(cat "$folder/typescript")" $'\033[?25h'
-    has "$(cat "$folder/typescript")" "ADDRESS"
+    has "$(cat "$scratch/typescript")" $'\033[?25h'
+    has "$(cat "$scratch/typescript")" "ADDRESS"
     # shellcheck disable=SC2016 # sed's
-    sed 's/\x1b\[[?0-9;]*[a-zA-Z]//g; s/\r$//' "$folder/typescript" | grep -v '^Script' | awk 'length > 80 { exit 1 }' || fail "a line is too long"
+    sed 's/\x1b\[[?0-9;]*[a-zA-Z]//g; s/\r$//' "$scratch/typescript" | grep -v '^Script' | awk 'length > 80 { exit 1 }' || fail "a line is too long"
 }
 
-drawn() { (($(grep -o $'\033\\[H' "$folder/typescript" | wc -l) >= $1)); }
+drawn() { (($(grep -o $'\033\\[H' "$scratch/typescript" | wc -l) >= $1)); }
 
 # Whatever a check sees between two answers, a hand-over is no split brain.
 test_hand_overs_never_look_like_split_brain() {
@@ -333,7 +333,7 @@ test_hand_overs_never_look_like_split_brain() {
     pid_of[transfers]=$!
     while ! process_is_gone "${pid_of[transfers]}"; do
         code=0
-        "$GAVEL" check >"$folder/check.err" 2>&1 || code=$?
+        "$GAVEL" check >"$scratch/check.err" 2>&1 || code=$?
         ((code != 10)) || fail "it saw split brain"
         checks=$((checks + 1))
     done
@@ -370,13 +370,13 @@ test_tables_that_differ_are_not_well() {
     fake b2
     fake_status a1 4 true true
     fake_status b2 4 false false
-    sed -i 's/"leader_id":"b2"/"leader_id":"a1"/; s/"applied":1,/"applied":1,"digest":"00000000000000b2",/' "$folder/b2/GET-status"
-    sed -i 's/"applied":1,/"applied":1,"digest":"00000000000000a1",/' "$folder/a1/GET-status"
+    sed -i 's/"leader_id":"b2"/"leader_id":"a1"/; s/"applied":1,/"applied":1,"digest":"00000000000000b2",/' "$scratch/b2/GET-status"
+    sed -i 's/"applied":1,/"applied":1,"digest":"00000000000000a1",/' "$scratch/a1/GET-status"
     export GAVEL_CLUSTER=${url_of[a1]},${url_of[b2]}
     expect 10 "$GAVEL" check
     has "$errors" "ERR_SPLIT_BRAIN"
     has "$errors" "the tables of a1 and b2 differ after entry 1"
-    sed -i 's/00000000000000b2/00000000000000a1/' "$folder/b2/GET-status"
+    sed -i 's/00000000000000b2/00000000000000a1/' "$scratch/b2/GET-status"
     expect 0 "$GAVEL" check
 }
 
@@ -384,36 +384,36 @@ test_a_redirect_is_followed_with_the_token() {
     fake a1
     fake b2
     fake_status a1 4 false false
-    printf '307 http://%s/stepdown\n{"error":{"code":4119,"name":"ERR_NOT_LEADER","message":"ask b2"}}\n' "${url_of[b2]}" >"$folder/a1/POST-stepdown"
-    printf '200\n{"success":true,"message":"done","old_leader_id":"b2","new_leader_id":null}\n' >"$folder/b2/POST-stepdown"
-    echo "  secret-word" >"$folder/token"
-    expect 0 "$GAVEL" handover --cluster "${url_of[a1]}" --token-file "$folder/token" --json
+    printf '307 http://%s/stepdown\n{"error":{"code":4119,"name":"ERR_NOT_LEADER","message":"ask b2"}}\n' "${url_of[b2]}" >"$scratch/a1/POST-stepdown"
+    printf '200\n{"success":true,"message":"done","old_leader_id":"b2","new_leader_id":null}\n' >"$scratch/b2/POST-stepdown"
+    echo "  secret-word" >"$scratch/token"
+    expect 0 "$GAVEL" handover --cluster "${url_of[a1]}" --token-file "$scratch/token" --json
     same "$("$JSON_GET" old_leader_id <<<"$output")" b2
-    grep -q '^POST /stepdown' "$folder/a1/asked" || fail "the first was not asked"
-    grep -q '^Authorization: Bearer secret-word' "$folder/b2/asked" || fail "the token did not go along"
-    grep -q '^{"timeout_ms":30000}' "$folder/b2/asked" || fail "the body did not go along: $(cat "$folder/b2/asked")"
+    grep -q '^POST /stepdown' "$scratch/a1/asked" || fail "the first was not asked"
+    grep -q '^Authorization: Bearer secret-word' "$scratch/b2/asked" || fail "the token did not go along"
+    grep -q '^{"timeout_ms":30000}' "$scratch/b2/asked" || fail "the body did not go along: $(cat "$scratch/b2/asked")"
 }
 
 test_answers_that_are_none_are_told() {
     fake a1
     export GAVEL_CLUSTER=${url_of[a1]}
-    printf '200\nhello\n' >"$folder/a1/GET-status"
+    printf '200\nhello\n' >"$scratch/a1/GET-status"
     expect 2 "$GAVEL" status
     has "$errors" "is this a node of gaveld?"
-    printf '500\nhello\n' >"$folder/a1/GET-status"
+    printf '500\nhello\n' >"$scratch/a1/GET-status"
     expect 4 "$GAVEL" status
     has "$errors" "it answered with HTTP 500"
-    printf '401\n{"error":{"code":4120,"name":"ERR_DENIED","message":"a token is needed"}}\n' >"$folder/a1/GET-status"
+    printf '401\n{"error":{"code":4120,"name":"ERR_DENIED","message":"a token is needed"}}\n' >"$scratch/a1/GET-status"
     expect 1 "$GAVEL" status
     has "$errors" "a token is needed; name the token with --token-file"
-    printf 'close\n' >"$folder/a1/GET-status"
+    printf 'close\n' >"$scratch/a1/GET-status"
     expect 4 "$GAVEL" status
     has "$errors" "it closed the connection"
-    printf 'hang\n' >"$folder/a1/GET-status"
+    printf 'hang\n' >"$scratch/a1/GET-status"
     expect 4 "$GAVEL" status --cluster-timeout 200ms
     has "$errors" "no answer within 200 ms"
-    expect 2 "$GAVEL" status --token-file "$folder/a1/port" --cluster 'ftp://x'
-    expect 1 "$GAVEL" status --token-file "$folder/nowhere"
+    expect 2 "$GAVEL" status --token-file "$scratch/a1/port" --cluster 'ftp://x'
+    expect 1 "$GAVEL" status --token-file "$scratch/nowhere"
     has "$errors" "cannot read the token file"
 }
 
@@ -421,10 +421,10 @@ test_answers_that_are_none_are_told() {
 test_a_change_without_an_answer_is_not_repeated() {
     fake a1
     fake_status a1 4 true true
-    printf 'close\n' >"$folder/a1/POST-stepdown"
+    printf 'close\n' >"$scratch/a1/POST-stepdown"
     expect 4 "$GAVEL" handover --cluster "${url_of[a1]}"
     has "$errors" "it is unknown whether it was done"
-    same "$(grep -c '^POST' "$folder/a1/asked")" 1
+    same "$(grep -c '^POST' "$scratch/a1/asked")" 1
 }
 
 test_a_store_that_is_named_closer_is_meant() {
@@ -442,33 +442,33 @@ test_a_store_that_is_named_closer_is_meant() {
 
 test_demo_runs_a_cluster_and_leaves_nothing() {
     local data pids pid
-    run_as demo env TMPDIR="$folder" "$GAVEL" cluster demo --json
-    await test -s "$folder/demo.out"
+    run_as demo env TMPDIR="$scratch" "$GAVEL" cluster demo --json
+    await test -s "$scratch/demo.out"
     export GAVEL_CLUSTER
-    GAVEL_CLUSTER=$("$JSON_GET" urls <"$folder/demo.out")
-    data=$("$JSON_GET" folder <"$folder/demo.out")
+    GAVEL_CLUSTER=$("$JSON_GET" urls <"$scratch/demo.out")
+    data=$("$JSON_GET" folder <"$scratch/demo.out")
     same "$("$GAVEL" status --json | "$JSON_GET" cluster members healthy)" $'demo\t3\t3'
-    [[ -d $data/n1 && -s $data/n1.yaml && -s $data/n1.log ]] || fail "the folder lacks something"
-    pids=$("$JSON_GET" nodes.0.guard_pid nodes.1.guard_pid nodes.2.guard_pid nodes.0.pid nodes.1.pid nodes.2.pid <"$folder/demo.out")
+    [[ -d $data/n1 && -s $data/n1.yaml && -s $data/n1.log ]] || fail "the directory lacks something"
+    pids=$("$JSON_GET" nodes.0.guard_pid nodes.1.guard_pid nodes.2.guard_pid nodes.0.pid nodes.1.pid nodes.2.pid <"$scratch/demo.out")
     kill -TERM "${pid_of[demo]}"
     ended demo 0
     for pid in $pids; do process_is_gone "$pid" || fail "$pid is still there"; done
-    [[ ! -e $data ]] || fail "the folder is still there"
+    [[ ! -e $data ]] || fail "the directory is still there"
 }
 
 test_demo_tells_what_happens_in_plain_words() {
     local former pid
-    run_as demo env TMPDIR="$folder" "$GAVEL" cluster demo --nodes 3
-    await grep -q "What happens here" "$folder/demo.out"
+    run_as demo env TMPDIR="$scratch" "$GAVEL" cluster demo --nodes 3
+    await grep -q "What happens here" "$scratch/demo.out"
     export GAVEL_CLUSTER
-    GAVEL_CLUSTER=$(sed -n 's/.*export GAVEL_CLUSTER=//p' "$folder/demo.out")
+    GAVEL_CLUSTER=$(sed -n 's/.*export GAVEL_CLUSTER=//p' "$scratch/demo.out")
     former=$("$GAVEL" leader)
-    pid=$(sed -nE 's/^  kill -9 ([0-9]+) .*/\1/p' "$folder/demo.out")
+    pid=$(sed -nE 's/^  kill -9 ([0-9]+) .*/\1/p' "$scratch/demo.out")
     same "$("$GAVEL" status --json | tr '{' '\n' | sed -nE "s/.*\"id\":\"$former\".*\"pid\":([0-9]+).*/\1/p")" "$pid"
     await knows_three
     kill -KILL "$pid"
-    await grep -qE "^[0-9:.]+  n[1-3] leads in term [0-9]+ \(its process is [0-9]+\)$" "$folder/demo.out"
-    await grep -qE "^[0-9:.]+  $former has started$" "$folder/demo.out"
+    await grep -qE "^[0-9:.]+  n[1-3] leads in term [0-9]+ \(its process is [0-9]+\)$" "$scratch/demo.out"
+    await grep -qE "^[0-9:.]+  $former has started$" "$scratch/demo.out"
     kill -INT "${pid_of[demo]}"
     ended demo 0
 }
@@ -479,9 +479,9 @@ knows_three() { (($(ss -Htnp state established 2>/dev/null | grep -c "pid=${pid_
 # Killed, it cannot clean up; but no process outlives it.
 test_demo_that_is_killed_takes_its_nodes_along() {
     local pids pid
-    run_as demo env TMPDIR="$folder" "$GAVEL" cluster demo --json --nodes 1
-    await test -s "$folder/demo.out"
-    pids=$("$JSON_GET" nodes.0.guard_pid nodes.0.pid <"$folder/demo.out")
+    run_as demo env TMPDIR="$scratch" "$GAVEL" cluster demo --json --nodes 1
+    await test -s "$scratch/demo.out"
+    pids=$("$JSON_GET" nodes.0.guard_pid nodes.0.pid <"$scratch/demo.out")
     kill -KILL "${pid_of[demo]}"
     for pid in $pids; do await process_is_gone "$pid"; done
     expect 2 "$GAVEL" cluster demo --nodes 10
@@ -496,7 +496,7 @@ test_a_wish_that_is_asked_for_again_and_again_is_told_once() {
     await is n1 has_lease false
     before=$SECONDS
     expect 3 "$GAVEL" member add n4 127.0.0.1:1 --cluster "127.0.0.1:${api_of[n1]}" --timeout 3s
-    told=$(grep -c 'msg=operator .*text="add member n4' "$folder/n1.err")
+    told=$(grep -c 'msg=operator .*text="add member n4' "$scratch/n1.err")
     ((told >= 1)) || fail "nothing is told"
     ((told <= 1 + (SECONDS - before + 1) / 2)) || fail "told $told times in $((SECONDS - before)) s"
 }

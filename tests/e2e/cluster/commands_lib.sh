@@ -21,7 +21,7 @@ equip() {
     shift
     for word in "$@"; do command+="${command:+, }'$word'"; done
     configure "$name" 'leader_commands:' "  stop_grace: ${grace_ms}ms" '  children:' "    - {name: job, command: [$command]}"
-    sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), heartbeat_interval_ms: 100, lease_ms: $lease_ms}/" "$folder/$name.yaml"
+    sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), heartbeat_interval_ms: 100, lease_ms: $lease_ms}/" "$scratch/$name.yaml"
 }
 
 cluster_with() {
@@ -93,7 +93,7 @@ await_all_up() {
 }
 
 # at_ns NAME TEXT: the instant of the last line with that text in its log.
-at_ns() { grep -F -- "$2" "$folder/$1.err" | tail -n 1 | sed -n 's/.* at_ns=\([0-9]*\).*/\1/p'; }
+at_ns() { grep -F -- "$2" "$scratch/$1.err" | tail -n 1 | sed -n 's/.* at_ns=\([0-9]*\).*/\1/p'; }
 
 # Stops them in order. Nothing is left, and nothing ran beside another.
 finish() {

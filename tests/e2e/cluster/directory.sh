@@ -32,10 +32,10 @@ founded() {
 follower() { others "$leader" | sed -n 1p; }
 
 # empty NAME: its directory vanishes.
-empty() { rm -rf "${folder:?}/$1"; }
+empty() { rm -rf "${scratch:?}/$1"; }
 
 # overwrite NAME COPY: the bytes of a copy in the very file, which nothing on this machine can tell.
-overwrite() { cat "$2/data.mdb" >"$folder/$1/data.mdb"; }
+overwrite() { cat "$2/data.mdb" >"$scratch/$1/data.mdb"; }
 
 no_leader_among() { ! find_leader "$@"; }
 
@@ -63,8 +63,8 @@ test_a_guard_never_founds_a_directory_anew() {
     empty "$gone"
     kill -KILL "$node"
     ended "$gone" 79
-    [[ ! -e $folder/$gone/data.mdb ]] || fail "an empty directory was founded"
-    grep -qE 'was emptied while gaveld ran|was deleted or replaced' "$folder/$gone.err" || fail "nothing was said"
+    [[ ! -e $scratch/$gone/data.mdb ]] || fail "an empty directory was founded"
+    grep -qE 'was emptied while gaveld ran|was deleted or replaced' "$scratch/$gone.err" || fail "nothing was said"
     logged "$gone" "gavel member remove" || fail "what to do was not said"
     # shellcheck disable=SC2046 # words
     await agree $(others "$gone")
@@ -113,7 +113,7 @@ test_two_emptied_nodes_make_no_cluster_of_their_own() {
 }
 
 # refuses_founding NODE OTHER LIVES: in so many of its lives it said that the other is of another founding.
-refuses_founding() { (($(grep -cF "msg=founding_refused node=$2" "$folder/$1.err") >= $3)); }
+refuses_founding() { (($(grep -cF "msg=founding_refused node=$2" "$scratch/$1.err") >= $3)); }
 
 # quiet_check NODE: it knows of nobody that belongs to another founding.
 quiet_check() { [[ $(ask "$1" /members) != *"another founding"* ]]; }
@@ -149,7 +149,7 @@ test_a_cluster_that_is_founded_twice_is_two_clusters() {
     has "$output" "n2: it belongs to another founding"
     # The operator decides for n2.
     for name in n1 n2 n3; do kill_both "$name"; done
-    expect 0 timeout "$limit_s" "$GAVELD" --config "$folder/n2.yaml" --force-new-cluster --yes
+    expect 0 timeout "$limit_s" "$GAVELD" --config "$scratch/n2.yaml" --force-new-cluster --yes
     start n2
     await agree n2
     noted n2 where here || fail "what the first founding committed is lost"
@@ -211,12 +211,12 @@ test_a_hot_copy_is_refused_at_every_start() {
     old=$(follower)
     note "$leader" before x
     await agree
-    cp -r "$folder/$old" "$folder/hot"
+    cp -r "$scratch/$old" "$scratch/hot"
     note "$leader" after x
     await agree
     kill_both "$old"
     empty "$old"
-    mv "$folder/hot" "$folder/$old"
+    mv "$scratch/hot" "$scratch/$old"
     refused 78 "$old"
     has "$errors" "is a copy"
     refused 78 "$old"
@@ -227,16 +227,16 @@ test_a_hot_copy_in_place_is_refused_by_the_others_for_good() {
     local old i
     founded n1 n2 n3
     old=$(follower)
-    cp -r "$folder/$old" "$folder/hot"
+    cp -r "$scratch/$old" "$scratch/hot"
     for i in 1 2 3 4 5; do note "$leader" "after$i" x; done
     await agree
     kill_both "$old"
-    overwrite "$old" "$folder/hot"
+    overwrite "$old" "$scratch/hot"
     start "$old"
     ended "$old" 79
     # shellcheck disable=SC2046 # words
     await agree $(others "$old")
-    grep -qF directory_refused "$folder/$leader.err" || fail "the leader said nothing"
+    grep -qF directory_refused "$scratch/$leader.err" || fail "the leader said nothing"
     # Also after everybody has started again.
     # shellcheck disable=SC2046 # words
     for i in $(others "$old"); do
@@ -254,19 +254,19 @@ test_a_cold_copy_is_refused_at_every_start() {
     founded n1 n2 n3
     old=$(follower)
     kill_both "$old"
-    cp -r "$folder/$old" "$folder/cold"
+    cp -r "$scratch/$old" "$scratch/cold"
     start "$old"
     await agree
     note "$leader" after x
     await agree
     kill_both "$old"
-    overwrite "$old" "$folder/cold"
+    overwrite "$old" "$scratch/cold"
     start "$old"
     ended "$old" 79
     start "$old"
     ended "$old" 79
     empty "$old"
-    mv "$folder/cold" "$folder/$old"
+    mv "$scratch/cold" "$scratch/$old"
     refused 78 "$old"
     has "$errors" "is a copy"
     # shellcheck disable=SC2046 # words
@@ -289,14 +289,14 @@ test_a_cold_copy_in_place_is_refused_though_all_others_have_restarted() {
     founded n1 n2 n3
     old=$(follower)
     kill_both "$old"
-    cp -r "$folder/$old" "$folder/cold"
+    cp -r "$scratch/$old" "$scratch/cold"
     start "$old"
     await agree
     note "$leader" after x
     await agree
     kill_both "$old"
     restart_others "$old"
-    overwrite "$old" "$folder/cold"
+    overwrite "$old" "$scratch/cold"
     start "$old"
     ended "$old" 79
     restart_others "$old"
@@ -310,7 +310,7 @@ test_a_copy_in_place_of_an_incarnation_long_ago_is_refused_though_all_others_hav
     founded n1 n2 n3
     old=$(follower)
     kill_both "$old"
-    cp -r "$folder/$old" "$folder/cold"
+    cp -r "$scratch/$old" "$scratch/cold"
     for i in 1 2 3; do
         start "$old"
         await agree
@@ -321,7 +321,7 @@ test_a_copy_in_place_of_an_incarnation_long_ago_is_refused_though_all_others_hav
         await agree $(others "$old")
     done
     restart_others "$old"
-    overwrite "$old" "$folder/cold"
+    overwrite "$old" "$scratch/cold"
     for i in 1 2 3 4; do
         start "$old"
         ended "$old" 79
@@ -332,12 +332,12 @@ test_a_hot_copy_in_place_is_refused_though_all_others_have_restarted() {
     local old i
     founded n1 n2 n3
     old=$(follower)
-    cp -r "$folder/$old" "$folder/hot"
+    cp -r "$scratch/$old" "$scratch/hot"
     for i in 1 2 3 4 5; do note "$leader" "after$i" x; done
     await agree
     kill_both "$old"
     restart_others "$old"
-    overwrite "$old" "$folder/hot"
+    overwrite "$old" "$scratch/hot"
     start "$old"
     ended "$old" 79
 }
@@ -346,16 +346,16 @@ test_swapped_directories_are_refused() {
     founded n1 n2 n3
     kill_both n2
     kill_both n3
-    mv "$folder/n2" "$folder/other"
-    mv "$folder/n3" "$folder/n2"
-    mv "$folder/other" "$folder/n3"
+    mv "$scratch/n2" "$scratch/other"
+    mv "$scratch/n3" "$scratch/n2"
+    mv "$scratch/other" "$scratch/n3"
     refused 78 n2
     has "$errors" "belongs to node n3"
     refused 78 n3
     has "$errors" "belongs to node n2"
-    mv "$folder/n2" "$folder/other"
-    mv "$folder/n3" "$folder/n2"
-    mv "$folder/other" "$folder/n3"
+    mv "$scratch/n2" "$scratch/other"
+    mv "$scratch/n3" "$scratch/n2"
+    mv "$scratch/other" "$scratch/n3"
     start n2
     start n3
     await agree
@@ -365,8 +365,8 @@ test_a_clone_does_not_run_beside_its_original() {
     local twin
     founded n1 n2 n3
     twin=$(follower)
-    cp -r "$folder/$twin" "$folder/clone"
-    sed "s|^data: .*|data: $folder/clone|" "$folder/$twin.yaml" >"$folder/clone.yaml"
+    cp -r "$scratch/$twin" "$scratch/clone"
+    sed "s|^data: .*|data: $scratch/clone|" "$scratch/$twin.yaml" >"$scratch/clone.yaml"
     refused 78 clone
     has "$errors" "is a copy"
     await agree
@@ -378,9 +378,9 @@ test_a_moved_directory_goes_on_if_an_operator_says_so() {
     founded n1 n2 n3
     moved=$(follower)
     kill_both "$moved"
-    cp -r "$folder/$moved" "$folder/moved"
+    cp -r "$scratch/$moved" "$scratch/moved"
     empty "$moved"
-    mv "$folder/moved" "$folder/$moved"
+    mv "$scratch/moved" "$scratch/$moved"
     refused 78 "$moved"
     has "$errors" --accept-copy
     start "$moved" --accept-copy
@@ -397,7 +397,7 @@ test_a_leader_whose_directory_is_deleted_hands_over_and_ends() {
     empty "$former"
     ended "$former" 79
     logged "$former" directory_lost || fail "nothing was told"
-    [[ ! -e $folder/$former/data.mdb ]] || fail "a directory was founded anew"
+    [[ ! -e $scratch/$former/data.mdb ]] || fail "a directory was founded anew"
     # shellcheck disable=SC2046 # words
     await agree $(others "$former")
     [[ $leader != "$former" ]] || fail "$former still leads"

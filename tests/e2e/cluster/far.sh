@@ -15,13 +15,13 @@ behind_proxy() {
     local name=$1 own=${port_of[$1]}
     free_port
     port_of[$name]=$port
-    mkfifo "$folder/proxy-$name"
-    "$PROXY" "$port" "$own" <"$folder/proxy-$name" >"$folder/proxy-$name.out" &
+    mkfifo "$scratch/proxy-$name"
+    "$PROXY" "$port" "$own" <"$scratch/proxy-$name" >"$scratch/proxy-$name.out" &
     pid_of[proxy-$name]=$!
-    exec {proxy_fd}>"$folder/proxy-$name"
-    await grep -q good "$folder/proxy-$name.out"
+    exec {proxy_fd}>"$scratch/proxy-$name"
+    await grep -q good "$scratch/proxy-$name.out"
     for name in "${nodes[@]}"; do configure "$name"; done
-    sed -i "s/^listen: .*/listen: 127.0.0.1:$own\nadvertise: 127.0.0.1:$port/" "$folder/$1.yaml"
+    sed -i "s/^listen: .*/listen: 127.0.0.1:$own\nadvertise: 127.0.0.1:$port/" "$scratch/$1.yaml"
 }
 
 # Of what is sent to the node from now on; its answers take another way and are not late.
@@ -45,12 +45,12 @@ test_a_far_voter_is_refused_and_taken_back() {
     start far --join
     await is far node far
     delay "$far_ms"
-    "$GAVEL" member add far "127.0.0.1:${port_of[far]}" --cluster "$(cluster_of n1)" >"$folder/added"
-    await grep -q "msg=member_change_failed.*too few of the new voters answer fast enough for a lease" "$folder/n1.err"
-    "$GAVEL" member promote far --cluster "$(cluster_of n1)" >"$folder/promoted" 2>&1 && fail "it is a voter now"
-    has "$(cat "$folder/promoted")" "too few of the new voters answer fast enough for a lease"
+    "$GAVEL" member add far "127.0.0.1:${port_of[far]}" --cluster "$(cluster_of n1)" >"$scratch/added"
+    await grep -q "msg=member_change_failed.*too few of the new voters answer fast enough for a lease" "$scratch/n1.err"
+    "$GAVEL" member promote far --cluster "$(cluster_of n1)" >"$scratch/promoted" 2>&1 && fail "it is a voter now"
+    has "$(cat "$scratch/promoted")" "too few of the new voters answer fast enough for a lease"
     is n1 has_lease true || fail "the only voter does not work any more"
-    "$GAVEL" member remove far --cluster "$(cluster_of n1)" >"$folder/removed"
+    "$GAVEL" member remove far --cluster "$(cluster_of n1)" >"$scratch/removed"
     same "$(ask n1 /members | "$JSON_GET" members.#)" 1
     is n1 has_lease true || fail "the only voter does not work any more"
 }
@@ -69,7 +69,7 @@ test_a_member_is_removed_while_nobody_works() {
     same "$(ask "$leader" /members | "$JSON_GET" members.#)" 1
 }
 
-distance_is_told() { grep -q "msg=nobody_near.*a majority answers within [0-9]* ms, a lease needs [0-9]* ms" "$folder"/n?.err; }
+distance_is_told() { grep -q "msg=nobody_near.*a majority answers within [0-9]* ms, a lease needs [0-9]* ms" "$scratch"/n?.err; }
 
 nobody_works() { ! find_leader "${nodes[@]}"; }
 
@@ -79,7 +79,7 @@ removes_one() {
     for name in "${nodes[@]}"; do
         is "$name" is_leader true || continue
         # shellcheck disable=SC2046 # one word
-        "$GAVEL" member remove $(others "$name") --cluster "$(cluster_of n1 n2)" >"$folder/removed" 2>&1 && return 0
+        "$GAVEL" member remove $(others "$name") --cluster "$(cluster_of n1 n2)" >"$scratch/removed" 2>&1 && return 0
     done
     return 1
 }
@@ -92,7 +92,7 @@ test_a_far_target_is_refused_with_the_reason() {
     delay "$far_ms"
     await_leader n1 n2
     await refuses_far
-    has "$(cat "$folder/refused")" "far could not hold a lease: it answers after"
+    has "$(cat "$scratch/refused")" "far could not hold a lease: it answers after"
     find_leader n1 n2 || fail "it handed over all the same"
     judge_logs
 }
@@ -102,7 +102,7 @@ refuses_far() {
     find_leader n1 n2 || return 1
     sleep 2
     find_leader n1 n2 || return 1
-    ! "$GAVEL" handover --to far --cluster "$(cluster_of n1 n2 far)" >"$folder/refused" 2>&1 && grep -q "could not hold" "$folder/refused"
+    ! "$GAVEL" handover --to far --cluster "$(cluster_of n1 n2 far)" >"$scratch/refused" 2>&1 && grep -q "could not hold" "$scratch/refused"
 }
 
 run_tests "$@"

@@ -11,9 +11,9 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 start_on_small_disk() {
     local name=$1 enter=(unshare --mount)
     (($(id -u) == 0)) || enter=(unshare --user --map-root-user --mount)
-    mkdir -p "$folder/$name"
-    "${enter[@]}" mount -t tmpfs -o size=2m none "$folder/$name" 2>/dev/null || skip "this machine does not let us mount"
-    mkfifo "$folder/$name.go"
+    mkdir -p "$scratch/$name"
+    "${enter[@]}" mount -t tmpfs -o size=2m none "$scratch/$name" 2>/dev/null || skip "this machine does not let us mount"
+    mkfifo "$scratch/$name.go"
     # shellcheck disable=SC2016 # of the inner shell
     "${enter[@]}" bash -c '
         mount -t tmpfs -o size=2m none "$1/$2"
@@ -27,15 +27,15 @@ start_on_small_disk() {
             room) rm "$1/$2/filler" "$1/$2/more" ;;
             esac
             echo "$word" >"$1/$2.done"
-        done' sh "$folder" "$name" >>"$folder/$name.out" 2>>"$folder/$name.err" &
+        done' sh "$scratch" "$name" >>"$scratch/$name.out" 2>>"$scratch/$name.err" &
     pid_of[$name]=$!
 }
 export GAVELD
 
 # on_disk NAME WORD: has it done.
 on_disk() {
-    echo "$2" >"$folder/$1.go"
-    await grep -q "$2" "$folder/$1.done"
+    echo "$2" >"$scratch/$1.go"
+    await grep -q "$2" "$scratch/$1.done"
 }
 
 # write_until COMMAND…: the record of a member, written again and again, is what there is to write.
@@ -44,7 +44,7 @@ write_until() {
     long=$(printf 'x%.0s' {1..230})
     # An answer that it is a member already is as good.
     has_member() {
-        post "$leader" /members "{\"action\":\"add\",\"id\":\"x9\",\"address\":\"127.0.0.1:9\",\"api_address\":\"$long:1\",\"learner\":true}" >"$folder/add.out" || true
+        post "$leader" /members "{\"action\":\"add\",\"id\":\"x9\",\"address\":\"127.0.0.1:9\",\"api_address\":\"$long:1\",\"learner\":true}" >"$scratch/add.out" || true
         [[ $(ask "$leader" /members) == *'"id":"x9"'* ]]
     }
     await has_member
@@ -52,7 +52,7 @@ write_until() {
         find_leader "${nodes[@]}" || continue
         urls=()
         for _ in {1..20}; do urls+=("http://127.0.0.1:${api_of[$leader]}/members"); done
-        curl -sS -m 20 -d '{"action":"demote","id":"x9"}' "${urls[@]}" >"$folder/demote.out" 2>&1 || true
+        curl -sS -m 20 -d '{"action":"demote","id":"x9"}' "${urls[@]}" >"$scratch/demote.out" 2>&1 || true
         if "$@"; then return 0; fi
     done
     fail "written $((i * 20)) times, and not: $*"
@@ -61,7 +61,7 @@ write_until() {
 # Whoever cannot write does not lead, and answers; the others go on; with room again it is as before.
 test_a_full_disk_costs_the_node_its_leadership_and_nothing_else() {
     cluster n1 n2 n3
-    sed -i "s|^data: .*|data: $folder/n1/data|" "$folder/n1.yaml"
+    sed -i "s|^data: .*|data: $scratch/n1/data|" "$scratch/n1.yaml"
     start n2 --bootstrap
     start n3 --bootstrap
     start_on_small_disk n1

@@ -16,22 +16,22 @@ three() {
     await agree
 }
 
-# campaign NODE GROUP NAME: a candidate; what it hears is in $folder/NAME.events. Patient, as the machine is busy.
+# campaign NODE GROUP NAME: a candidate; what it hears is in $scratch/NAME.events. Patient, as the machine is busy.
 campaign() {
     curl -sSN -X POST -d "{\"candidate\":\"$3\",\"address\":\"10.0.0.1:80\",\"ttl_ms\":8000,\"keepalive\":\"stream\"}" \
-        "http://127.0.0.1:${api_of[$1]}/groups/$2/campaign" >"$folder/$3.events" 2>"$folder/$3.err" &
+        "http://127.0.0.1:${api_of[$1]}/groups/$2/campaign" >"$scratch/$3.events" 2>"$scratch/$3.err" &
     pid_of[$3]=$!
     await heard "$3" session
 }
 
-heard() { grep -qx "event: $2" "$folder/$1.events"; }
+heard() { grep -qx "event: $2" "$scratch/$1.events"; }
 # data_of NAME EVENT: what the last event of that name told.
-data_of() { grep -A 1 -x "event: $2" "$folder/$1.events" | sed -n 's/^data: //p' | tail -n 1; }
+data_of() { grep -A 1 -x "event: $2" "$scratch/$1.events" | sed -n 's/^data: //p' | tail -n 1; }
 epoch_of_group() { "$GAVEL" leader --group "$1" --json | "$JSON_GET" epoch; }
 is_led_by() { [[ $("$GAVEL" leader --group "$1" 2>/dev/null) == "$2" ]]; }
 
 # heard_again NAME EVENT COUNT: so many of them.
-heard_again() { (($(grep -cx "event: $2" "$folder/$1.events") >= $3)); }
+heard_again() { (($(grep -cx "event: $2" "$scratch/$1.events") >= $3)); }
 
 # hand_over_when_asked GROUP NAME COUNT: at the COUNTth request. Hands over as soon as it is asked to, as a program does that drains at once.
 hand_over_when_asked() {
@@ -74,21 +74,21 @@ test_notes_are_written_read_listed_and_deleted() {
     expect 0 "$GAVEL" note put jobs k 2 --if-revision "$revision"
     same "$("$GAVEL" note get jobs k)" 2
     # values at the limit, and beyond
-    head -c 70000 /dev/zero | tr '\0' x >"$folder/large"
-    "$GAVEL" note put jobs large - <"$folder/large" 2>"$folder/said" || code=$?
+    head -c 70000 /dev/zero | tr '\0' x >"$scratch/large"
+    "$GAVEL" note put jobs large - <"$scratch/large" 2>"$scratch/said" || code=$?
     ((code == 1)) || fail "exit code $code"
-    has "$(cat "$folder/said")" "65536 bytes"
+    has "$(cat "$scratch/said")" "65536 bytes"
     expect 1 "$GAVEL" note get jobs large
-    head -c 65536 "$folder/large" >"$folder/largest"
-    "$GAVEL" note put jobs large - <"$folder/largest" >/dev/null
-    same "$("$GAVEL" note get jobs large | cmp - "$folder/largest" && echo same)" same
+    head -c 65536 "$scratch/large" >"$scratch/largest"
+    "$GAVEL" note put jobs large - <"$scratch/largest" >/dev/null
+    same "$("$GAVEL" note get jobs large | cmp - "$scratch/largest" && echo same)" same
 }
 
 test_a_former_leader_cannot_write_and_a_watch_tells_of_the_change() {
     local old new
     three
     run_as watcher "$GAVEL" watch --group jobs --json --count 4
-    await grep -q current "$folder/watcher.out"
+    await grep -q current "$scratch/watcher.out"
     campaign n1 jobs a
     await is_led_by jobs a
     old=$(epoch_of_group jobs)
@@ -106,7 +106,7 @@ test_a_former_leader_cannot_write_and_a_watch_tells_of_the_change() {
     expect 9 "$GAVEL" note delete jobs position --epoch "$old"
     same "$("$GAVEL" note get jobs position --json | "$JSON_GET" value epoch)" "2"$'\t'"$new"
     ended watcher 0
-    same "$("$JSON_GET" leader_id <"$folder/watcher.out" | tr '\n' ' ')" "null a null b "
+    same "$("$JSON_GET" leader_id <"$scratch/watcher.out" | tr '\n' ' ')" "null a null b "
     expect 6 "$GAVEL" watch --group jobs --count 5 --timeout 200ms
 }
 
@@ -137,11 +137,11 @@ test_groups_are_shown_in_the_words_of_a_store() {
     # More than a page: each once.
     for ((number = 0; number < 620; number++)); do
         printf 'url = "http://127.0.0.1:%s/groups/g%03d/notes/k"\nrequest = PUT\ndata = x\noutput = /dev/null\n' "${api_of[n1]}" "$number"
-    done >"$folder/many"
-    curl -s --no-progress-meter --parallel --parallel-max 16 -K "$folder/many" 2>/dev/null
-    "$GAVEL" groups --prefix g --json | "$JSON_GET" groups | grep -oE '"group":"g[0-9]+"' | sort >"$folder/listed"
-    same "$(wc -l <"$folder/listed")" 620
-    same "$(sort -u "$folder/listed" | wc -l)" 620
+    done >"$scratch/many"
+    curl -s --no-progress-meter --parallel --parallel-max 16 -K "$scratch/many" 2>/dev/null
+    "$GAVEL" groups --prefix g --json | "$JSON_GET" groups | grep -oE '"group":"g[0-9]+"' | sort >"$scratch/listed"
+    same "$(wc -l <"$scratch/listed")" 620
+    same "$(sort -u "$scratch/listed" | wc -l)" 620
 }
 
 # The node that tells goes away; another one tells the rest.
@@ -150,11 +150,11 @@ test_a_watch_survives_the_node_that_tells() {
     run_as watcher "$GAVEL" note watch jobs --count 2
     await watched
     "$GAVEL" note put jobs k 1 >/dev/null
-    await grep -q 'put k 1' "$folder/watcher.out"
+    await grep -q 'put k 1' "$scratch/watcher.out"
     kill_both "$leader"
     await wrote jobs k 2
     ended watcher 0
-    same "$(sed 's/^[0-9]* *//' "$folder/watcher.out")" "$(printf 'put k 1\nput k 2')"
+    same "$(sed 's/^[0-9]* *//' "$scratch/watcher.out")" "$(printf 'put k 1\nput k 2')"
 }
 
 wrote() { "$GAVEL" note put "$@" >/dev/null; }
@@ -179,7 +179,7 @@ test_a_transfer_moves_a_group_and_nothing_else() {
     same "$("$JSON_GET" error.name <<<"$output" | tail -n 1)" ERR_LEADER_TRANSFER_FAILED
     await heard a hand_over_cancelled
     same "$(epoch_of_group jobs)" "$before"
-    hand_over_when_asked jobs a 2 >"$folder/resigned" &
+    hand_over_when_asked jobs a 2 >"$scratch/resigned" &
     expect 0 "$GAVEL" transfer --group jobs --to b --timeout 10s --json
     wait $!
     same "$("$JSON_GET" success old_leader_id new_leader_id <<<"$output")" $'true\ta\tb'
@@ -194,7 +194,7 @@ test_a_transfer_moves_a_group_and_nothing_else() {
 agent_status() {
     local name=$1
     shift
-    curl -sS -m 30 --unix-socket "$folder/$name.sock" http://agent/status | "$JSON_GET" "$@"
+    curl -sS -m 30 --unix-socket "$scratch/$name.sock" http://agent/status | "$JSON_GET" "$@"
 }
 agent_leads() { [[ $(agent_status "$1" is_leader) == true ]]; }
 has_standby() { [[ $("$GAVEL" candidates --group jobs) == *standby* ]]; }
@@ -214,8 +214,8 @@ test_agents_hand_over_on_a_cluster_when_their_programs_have_stopped() {
     await agree
     for name in a b; do
         run_as "$name" "$GAVEL" agent --store "gavel://${urls#,}" --group jobs --id "$name" --drain \
-            --listen "$folder/$name.sock" --lease 5s --call-timeout 2s --candidate-timeout 8s
-        await grep -q msg=listens "$folder/$name.err"
+            --listen "$scratch/$name.sock" --lease 5s --call-timeout 2s --candidate-timeout 8s
+        await grep -q msg=listens "$scratch/$name.err"
         await agent_leads a
     done
     await has_standby
@@ -224,7 +224,7 @@ test_agents_hand_over_on_a_cluster_when_their_programs_have_stopped() {
     run_as transfer "$GAVEL" transfer --group jobs --to b --timeout 10s
     await agent_stops a
     is_led_by jobs a || fail "it is led by another before the program has stopped"
-    curl -sS -m 30 --unix-socket "$folder/a.sock" http://agent/stopped -d "{\"epoch\":$epoch}" >/dev/null
+    curl -sS -m 30 --unix-socket "$scratch/a.sock" http://agent/stopped -d "{\"epoch\":$epoch}" >/dev/null
     ended transfer 0
     await agent_leads b
     # An agent that is killed tells nothing of its program: the lease decides.
@@ -285,14 +285,14 @@ test_wrong_words_are_told_apart() {
     has "$errors" "gavel handover --group jobs --to b"
     expect 4 "$GAVEL" leader --store gavel://127.0.0.1:1
     for file in ca cert key; do # one of three that is not there
-        expect 0 "$GAVEL" cert init test --out "$folder/ca" --force
-        expect 0 "$GAVEL" cert issue app --client --ca "$folder/ca" --out "$folder/ca" --force
-        mv "$folder/ca/app.crt" "$folder/ca/cert"
-        mv "$folder/ca/app.key" "$folder/ca/key"
-        mv "$folder/ca/ca.crt" "$folder/ca/ca"
-        rm "$folder/ca/$file"
-        expect 4 "$GAVEL" leader --store "gavel://127.0.0.1:1?ca=$folder/ca/ca&cert=$folder/ca/cert&key=$folder/ca/key"
-        has "$errors" "$folder/ca/$file"
+        expect 0 "$GAVEL" cert init test --out "$scratch/ca" --force
+        expect 0 "$GAVEL" cert issue app --client --ca "$scratch/ca" --out "$scratch/ca" --force
+        mv "$scratch/ca/app.crt" "$scratch/ca/cert"
+        mv "$scratch/ca/app.key" "$scratch/ca/key"
+        mv "$scratch/ca/ca.crt" "$scratch/ca/ca"
+        rm "$scratch/ca/$file"
+        expect 4 "$GAVEL" leader --store "gavel://127.0.0.1:1?ca=$scratch/ca/ca&cert=$scratch/ca/cert&key=$scratch/ca/key"
+        has "$errors" "$scratch/ca/$file"
     done
     expect 6 "$GAVEL" leader --store gavel://127.0.0.1:1 --wait 100ms # waited for in vain
     expect 2 "$GAVEL" note get jobs k

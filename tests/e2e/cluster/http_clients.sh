@@ -23,12 +23,12 @@ proxied() {
     for name in "${nodes[@]}"; do
         free_port
         proxy_of[$name]=$port
-        mkfifo "$folder/proxy-$name"
-        "$PROXY" "$port" "${api_of[$name]}" <"$folder/proxy-$name" >"$folder/proxy-$name.out" &
+        mkfifo "$scratch/proxy-$name"
+        "$PROXY" "$port" "${api_of[$name]}" <"$scratch/proxy-$name" >"$scratch/proxy-$name.out" &
         pid_of[proxy-$name]=$!
-        exec {fd}>"$folder/proxy-$name"
+        exec {fd}>"$scratch/proxy-$name"
         proxy_fd[$name]=$fd
-        await grep -q good "$folder/proxy-$name.out"
+        await grep -q good "$scratch/proxy-$name.out"
     done
 }
 
@@ -36,10 +36,10 @@ proxied() {
 proxy() {
     local name=$1 before
     shift
-    before=$(wc -l <"$folder/proxy-$name.out")
+    before=$(wc -l <"$scratch/proxy-$name.out")
     echo "$*" >&"${proxy_fd[$name]}"
-    await has_lines "$folder/proxy-$name.out" $((before + 1))
-    [[ $(tail -n 1 "$folder/proxy-$name.out") == good* ]] || fail "the proxy does not know: $*"
+    await has_lines "$scratch/proxy-$name.out" $((before + 1))
+    [[ $(tail -n 1 "$scratch/proxy-$name.out") == good* ]] || fail "the proxy does not know: $*"
 }
 has_lines() { (($(wc -l <"$1") >= $2)); }
 
@@ -51,15 +51,15 @@ candidate() {
     shift
     [[ $name == py-* ]] || program=("$NODE_JS" "$SOURCE_ROOT/docs/examples/candidate.mjs")
     for node in "$@"; do addresses+=("127.0.0.1:${proxy_of[$node]}"); done
-    env --default-signal "${program[@]}" g "$name" "${addresses[@]}" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
+    env --default-signal "${program[@]}" g "$name" "${addresses[@]}" >>"$scratch/$name.out" 2>>"$scratch/$name.err" 9>&- &
     pid_of[$name]=$!
 }
 
-steps() { sort -n "$folder"/[pj][ys]-*.out; }
+steps() { sort -n "$scratch"/[pj][ys]-*.out; }
 now_ms() { awk '{ printf "%.0f", $1 * 1000 }' /proc/uptime; }
 
 # works NAME SINCE: it has done a step after that time.
-works() { tail -n 1 "$folder/$1.out" | awk -v since="$2" '{ found = $1 > since } END { exit !found }'; }
+works() { tail -n 1 "$scratch/$1.out" | awk -v since="$2" '{ found = $1 > since } END { exit !found }'; }
 another_works() { steps | tail -n 1 | awk -v name="$1" -v since="$2" '{ found = $3 != name && $1 > since } END { exit !found }'; }
 somebody_works() { another_works nobody "$1"; }
 newest() { steps | tail -n 1 | cut -d ' ' -f 3; }
@@ -67,8 +67,8 @@ newest() { steps | tail -n 1 | cut -d ' ' -f 3; }
 # No step of an older epoch after one of a newer, and each epoch has one candidate. The clock of Node.js says up to a tick
 # of 10 ms too much: what could have been before is taken to have been.
 judge_steps() {
-    are_apart || fail "two worked at once: $(cat "$folder/judged")"
-    cat "$folder/judged" >&2
+    are_apart || fail "two worked at once: $(cat "$scratch/judged")"
+    cat "$scratch/judged" >&2
 }
 are_apart() {
     steps | awk '
@@ -79,7 +79,7 @@ are_apart() {
         $2 > newest { newest = $2; began = $1; changes++ }
         $2 in owner && owner[$2] != $3 { print "# epoch " $2 " is of " owner[$2] " and of " $3; bad++ }
         { owner[$2] = $3 }
-        END { print "# " NR " steps, " changes " mandates"; exit bad > 0 || NR == 0 }' >"$folder/judged" 2>&1
+        END { print "# " NR " steps, " changes " mandates"; exit bad > 0 || NR == 0 }' >"$scratch/judged" 2>&1
 }
 
 # A first one leads, and a second one waits, both with all nodes.
@@ -178,9 +178,9 @@ test_the_referee_finds_a_careless_client() {
     local since
     proxied
     sed 's/sent_at + session.valid_ms)/sent_at + 600000)/; s/told\["sent_at"\] + told\["valid_ms"\]/told["sent_at"] + 600000/' \
-        "$SOURCE_ROOT/docs/examples/candidate.py" >"$folder/careless.py"
-    same "$(grep -c 600000 "$folder/careless.py")" 2
-    env --default-signal "$PYTHON" "$folder/careless.py" g py-a "127.0.0.1:${proxy_of[n1]}" >"$folder/py-a.out" 2>"$folder/py-a.err" 9>&- &
+        "$SOURCE_ROOT/docs/examples/candidate.py" >"$scratch/careless.py"
+    same "$(grep -c 600000 "$scratch/careless.py")" 2
+    env --default-signal "$PYTHON" "$scratch/careless.py" g py-a "127.0.0.1:${proxy_of[n1]}" >"$scratch/py-a.out" 2>"$scratch/py-a.err" 9>&- &
     pid_of[py-a]=$!
     await somebody_works 0
     await works_unheard # alone: nobody takes its place before it is cut off
@@ -190,9 +190,9 @@ test_the_referee_finds_a_careless_client() {
     kill -CONT "${pid_of[py-a]}"
     since=$(($(now_ms) + 100)) # beyond the tick by which the clock of js-b may be ahead
     await works py-a "$since"
-    ! are_apart || fail "the referee has not seen two at once: $(cat "$folder/judged" && cut -d ' ' -f 2,3 "$folder"/*-?.out | uniq -c)"
+    ! are_apart || fail "the referee has not seen two at once: $(cat "$scratch/judged" && cut -d ' ' -f 2,3 "$scratch"/*-?.out | uniq -c)"
 }
-somebody_works_as() { [[ -s $folder/$1.out ]]; }
+somebody_works_as() { [[ -s $scratch/$1.out ]]; }
 
 # Cut off from everybody py-a works on, for longer than anything can be under way to it. One that has lost its session just
 # before has no mandate to be careless with: it may campaign again first.
@@ -253,8 +253,8 @@ fault() {
     6 | 7) fault_freeze ;;
     8) fault_kill ;;
     9) fault_node ;;
-    10) ask n1 /stepdown -X POST -d '{}' -L -o "$folder/stepdown" || true ;;
-    11) ask n3 /groups/g/transfer -X POST -d '{"timeout_ms":1000}' -o "$folder/transfer" || true ;;
+    10) ask n1 /stepdown -X POST -d '{}' -L -o "$scratch/stepdown" || true ;;
+    11) ask n3 /groups/g/transfer -X POST -d '{"timeout_ms":1000}' -o "$scratch/transfer" || true ;;
     esac
 }
 

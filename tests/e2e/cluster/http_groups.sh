@@ -28,19 +28,19 @@ resign() {
 
 # told_until NAME: the deadline that it was told last.
 told_until() {
-    grep '^data: .*"valid_ms"' "$folder/$1.out" | sed 's/^data: //' | while read -r data; do
+    grep '^data: .*"valid_ms"' "$scratch/$1.out" | sed 's/^data: //' | while read -r data; do
         "$JSON_GET" sent_at valid_ms <<<"$data"
     done | awk '$1 + $2 > latest { latest = $1 + $2 } END { print latest }'
 }
 
 # told NAME EVENT: whether it has heard of that, at least so often.
-told() { (($(grep -c "^event: $2\$" "$folder/$1.out") >= ${3:-1})); }
+told() { (($(grep -c "^event: $2\$" "$scratch/$1.out") >= ${3:-1})); }
 
 # data_of NAME EVENT KEY…: of the newest event of that name.
 data_of() {
     local name=$1 event=$2
     shift 2
-    grep -A1 "^event: $event\$" "$folder/$name.out" | grep '^data: ' | tail -n 1 | sed 's/^data: //' | "$JSON_GET" "$@"
+    grep -A1 "^event: $event\$" "$scratch/$name.out" | grep '^data: ' | tail -n 1 | sed 's/^data: //' | "$JSON_GET" "$@"
 }
 
 # leads NODE GROUP NAME: as that node sees it, asked as a health check is.
@@ -119,8 +119,8 @@ test_the_death_of_the_raft_leader_demotes_nobody() {
     # shellcheck disable=SC2046 # words
     await_leader $(others "$former")
     # The new leader answers the keep-alives of both, and a whole time to live goes by.
-    await told a alive $(($(grep -c '^event: alive' "$folder/a.out") + 4))
-    await told b alive $(($(grep -c '^event: alive' "$folder/b.out") + 1))
+    await told a alive $(($(grep -c '^event: alive' "$scratch/a.out") + 4))
+    await told b alive $(($(grep -c '^event: alive' "$scratch/b.out") + 1))
     ! told a demoted || fail "a was demoted"
     ! told b elected || fail "b was elected"
     same "$(ask "$follower" '/groups/g/leader?fresh=true' | "$JSON_GET" leader epoch)" "a"$'\t'"$kept"
@@ -147,7 +147,7 @@ test_a_hand_over_by_hand() {
     same "$(code_of n3 /groups/g/resign -X POST -d "{\"session\":\"$session\",\"epoch\":$(data_of a elected epoch)}")" 200
     await told c elected
     ended transfer 0
-    same "$("$JSON_GET" old_leader new_leader epoch <"$folder/transfer.out")" $'a\tc\t'"$(data_of c elected epoch)"
+    same "$("$JSON_GET" old_leader new_leader epoch <"$scratch/transfer.out")" $'a\tc\t'"$(data_of c elected epoch)"
     await told a ended
     ended a 0
     ! told b elected || fail "b was elected"
@@ -226,11 +226,11 @@ check_half_close() {
     await agree
     free_port
     local proxy_port=$port
-    mkfifo "$folder/orders"
-    "$PROXY" "$proxy_port" "${api_of[n1]}" <"$folder/orders" >"$folder/proxy.out" &
+    mkfifo "$scratch/orders"
+    "$PROXY" "$proxy_port" "${api_of[n1]}" <"$scratch/orders" >"$scratch/proxy.out" &
     pid_of[proxy]=$!
-    exec 8>"$folder/orders"
-    await grep -q good "$folder/proxy.out"
+    exec 8>"$scratch/orders"
+    await grep -q good "$scratch/proxy.out"
     campaign a "$proxy_port" g ',"ttl_ms":4000'
     await told a elected
     campaign b n2 g

@@ -29,7 +29,7 @@ still_led() {
 test_garbage_on_the_peer_port_is_closed_and_said() {
     local name
     begin_led
-    for name in "${nodes[@]}"; do "$KNOCK" garbage "${port_of[$name]}" 21 >"$folder/knock.out"; done
+    for name in "${nodes[@]}"; do "$KNOCK" garbage "${port_of[$name]}" 21 >"$scratch/knock.out"; done
     logged "$led" 127.0.0.1 || fail "the leader did not say who sent garbage"
     still_led
 }
@@ -37,18 +37,18 @@ test_garbage_on_the_peer_port_is_closed_and_said() {
 test_connections_that_say_nothing_do_not_lock_peers_out() {
     local former
     begin_led
-    mkfifo "$folder/hold"
-    "$KNOCK" idle "${port_of[$led]}" 300 <"$folder/hold" >"$folder/knock.out" 2>"$folder/knock.err" &
+    mkfifo "$scratch/hold"
+    "$KNOCK" idle "${port_of[$led]}" 300 <"$scratch/hold" >"$scratch/knock.out" 2>"$scratch/knock.err" &
     pid_of[knock]=$!
-    exec 9>"$folder/hold"
-    await grep -q '300 open' "$folder/knock.out"
+    exec 9>"$scratch/hold"
+    await grep -q '300 open' "$scratch/knock.out"
     # A follower that comes back must find a way in.
     former=$(others "$led" | sed -n 1p)
     stop "$former"
     start "$former"
     still_led
     exec 9>&-
-    await grep -q left "$folder/knock.out"
+    await grep -q left "$scratch/knock.out"
 }
 
 test_datagrams_that_nobody_sealed_change_nothing() {
@@ -64,9 +64,9 @@ test_a_second_node_of_the_same_name_is_refused() {
     begin_led
     other=$(others "$led" | sed -n 1p)
     free_port
-    sed "s/${port_of[$other]}/$port/; s|^data: .*|data: $folder/copy|" "$folder/$other.yaml" >"$folder/copy.yaml"
+    sed "s/${port_of[$other]}/$port/; s|^data: .*|data: $scratch/copy|" "$scratch/$other.yaml" >"$scratch/copy.yaml"
     free_port
-    sed -i "s/${api_of[$other]}/$port/" "$folder/copy.yaml"
+    sed -i "s/${api_of[$other]}/$port/" "$scratch/copy.yaml"
     api_of[copy]=$port
     start copy --bootstrap
     await is copy node "$other"
@@ -82,9 +82,9 @@ test_a_node_of_another_cluster_is_refused_on_both_sides() {
     free_port
     api_of[x1]=$port
     sed "s/^cluster: .*/cluster: other/; s/^node: .*/node: x1/; s/^listen: .*/listen: 127.0.0.1:${port_of[x1]}/
-        s/^api: .*/api: 127.0.0.1:${api_of[x1]}/; s|^data: .*|data: $folder/x1|" "$folder/n1.yaml" >"$folder/x1.yaml"
-    echo "  - {name: x1, address: \"127.0.0.1:${port_of[x1]}\"}" >"$folder/line"
-    sed -i "/^peers:/r $folder/line" "$folder/x1.yaml"
+        s/^api: .*/api: 127.0.0.1:${api_of[x1]}/; s|^data: .*|data: $scratch/x1|" "$scratch/n1.yaml" >"$scratch/x1.yaml"
+    echo "  - {name: x1, address: \"127.0.0.1:${port_of[x1]}\"}" >"$scratch/line"
+    sed -i "/^peers:/r $scratch/line" "$scratch/x1.yaml"
     start x1 --bootstrap
     await logged x1 other
     await logged "$led" other
@@ -95,7 +95,7 @@ test_a_node_of_another_cluster_is_refused_on_both_sides() {
 test_requests_that_never_end_are_closed_and_delay_nobody() {
     begin_led
     run_as knock "$KNOCK" loris "${api_of[$led]}" 200
-    await grep -q '200 open' "$folder/knock.out"
+    await grep -q '200 open' "$scratch/knock.out"
     same "$(ask "$led" /leader -m 5 | "$JSON_GET" leader_id)" "$led"
     ended knock 0
     still_led
@@ -107,14 +107,14 @@ test_ten_thousand_idle_connections_cost_nobody_anything() {
     [[ $limit == unlimited ]] || ((limit >= 12000)) || skip "this machine allows $limit open files"
     ulimit -Sn "$limit"
     begin_led
-    mkfifo "$folder/hold"
-    "$KNOCK" idle "${api_of[$led]}" "$count" <"$folder/hold" >"$folder/knock.out" 2>"$folder/knock.err" &
+    mkfifo "$scratch/hold"
+    "$KNOCK" idle "${api_of[$led]}" "$count" <"$scratch/hold" >"$scratch/knock.out" 2>"$scratch/knock.err" &
     pid_of[knock]=$!
-    exec 9>"$folder/hold"
-    await grep -q "$count open" "$folder/knock.out"
+    exec 9>"$scratch/hold"
+    await grep -q "$count open" "$scratch/knock.out"
     undisturbed
     exec 9>&-
-    await grep -q left "$folder/knock.out"
+    await grep -q left "$scratch/knock.out"
     still_led
 }
 
@@ -138,8 +138,8 @@ test_http_that_makes_no_sense_gets_an_error() {
     [[ $answer == 4* || $answer == 000 ]] || fail "a long address was answered with $answer"
     answer=$(code_of "$led" /leader -H "X-Long: $word$word$word$word" || true)
     [[ $answer == 4* || $answer == 000 ]] || fail "a long header was answered with $answer"
-    head -c 3000000 /dev/zero >"$folder/large"
-    answer=$(code_of "$led" /transfer -X POST --data-binary "@$folder/large" || true)
+    head -c 3000000 /dev/zero >"$scratch/large"
+    answer=$(code_of "$led" /transfer -X POST --data-binary "@$scratch/large" || true)
     [[ $answer == 4* || $answer == 000 ]] || fail "a large body was answered with $answer"
     still_led
 }

@@ -9,7 +9,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/commands_lib.sh"
 
 test_the_children_run_where_the_leader_is_and_only_there() {
     local name
-    cluster_with "$BEAT" "$folder/beats"
+    cluster_with "$BEAT" "$scratch/beats"
     await runs_only_on_the_leader
     same "$(variable GAVEL_GROUP)" test
     same "$(variable GAVEL_CANDIDATE)" "$leader"
@@ -24,19 +24,19 @@ test_the_children_run_where_the_leader_is_and_only_there() {
 
 test_the_former_key_runs_them_and_says_its_new_name() {
     cluster n1
-    configure n1 'timing: {lease_ms: 1000, election_timeout_min_ms: 1000, election_timeout_max_ms: 2000}' 'coordinator:' '  children:' "    - {command: [touch, $folder/ran]}"
-    sed -i '0,/^timing:/{/^timing:/d}' "$folder/n1.yaml"
-    expect 0 "$GAVELD" --config "$folder/n1.yaml" --check-config
+    configure n1 'timing: {lease_ms: 1000, election_timeout_min_ms: 1000, election_timeout_max_ms: 2000}' 'coordinator:' '  children:' "    - {command: [touch, $scratch/ran]}"
+    sed -i '0,/^timing:/{/^timing:/d}' "$scratch/n1.yaml"
+    expect 0 "$GAVELD" --config "$scratch/n1.yaml" --check-config
     has "$output" 'leader_commands: 1 child, stopped within 500 ms'
     has "$output" 'coordinator is called leader_commands now; rename it'
     begin n1
-    await test -e "$folder/ran"
+    await test -e "$scratch/ran"
     logged n1 'coordinator is called leader_commands now; rename it' || fail "it did not say so"
 }
 
 test_transfer_and_stepdown_move_the_children() {
     local former epoch target
-    cluster_with "$BEAT" "$folder/beats" --sessions 1
+    cluster_with "$BEAT" "$scratch/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     target=$(others "$former" | sed -n 1p)
@@ -53,7 +53,7 @@ test_transfer_and_stepdown_move_the_children() {
 
 test_sigterm_moves_the_children_and_leaves_none() {
     local former epoch
-    cluster_with "$BEAT" "$folder/beats" --sessions 1
+    cluster_with "$BEAT" "$scratch/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     stop "$former"
@@ -66,7 +66,7 @@ test_sigterm_moves_the_children_and_leaves_none() {
 # The grandchildren in sessions of their own and the daemon whose parent is gone are dead, too: the referee would see them.
 test_a_killed_node_takes_its_children_with_it() {
     local former epoch died led
-    cluster_with "$BEAT" "$folder/beats" --sessions 2 --daemon
+    cluster_with "$BEAT" "$scratch/beats" --sessions 2 --daemon
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     kill -KILL "$(node_pid "$former")"
@@ -82,7 +82,7 @@ test_a_killed_node_takes_its_children_with_it() {
 
 test_a_node_and_its_run_guard_that_are_killed_leave_nothing() {
     local former epoch
-    cluster_with "$BEAT" "$folder/beats" --sessions 2 --daemon
+    cluster_with "$BEAT" "$scratch/beats" --sessions 2 --daemon
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     kill -KILL "$(node_pid "$former")" "$(run_guard_of "$former")"
@@ -93,7 +93,7 @@ test_a_node_and_its_run_guard_that_are_killed_leave_nothing() {
 
 test_a_killed_side_takes_its_children_with_it() {
     local former epoch guard child
-    cluster_with "$BEAT" "$folder/beats"
+    cluster_with "$BEAT" "$scratch/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     guard=$(run_guard_of "$former")
@@ -110,7 +110,7 @@ test_a_killed_side_takes_its_children_with_it() {
 # Nobody asks a frozen node: its run-guard has the children dead before the deadline that it last knew.
 test_the_children_of_a_frozen_node_are_stopped_in_time() {
     local former epoch node children
-    cluster_with "$BEAT" "$folder/beats" --sessions 1
+    cluster_with "$BEAT" "$scratch/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     node=$(node_pid "$former")
@@ -130,7 +130,7 @@ test_the_children_of_a_frozen_node_are_stopped_in_time() {
 
 test_a_frozen_run_guard_is_killed_in_time() {
     local former epoch guard
-    cluster_with "$BEAT" "$folder/beats" --sessions 1
+    cluster_with "$BEAT" "$scratch/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     guard=$(run_guard_of "$former")
@@ -144,7 +144,7 @@ test_a_frozen_run_guard_is_killed_in_time() {
 # It had nothing to do, so no deadline has ended it; now it does not do what it is told.
 test_a_guard_that_was_frozen_before_is_replaced() {
     local former epoch target guard
-    cluster_with "$BEAT" "$folder/beats"
+    cluster_with "$BEAT" "$scratch/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     target=$(others "$former" | sed -n 1p)
@@ -158,7 +158,7 @@ test_a_guard_that_was_frozen_before_is_replaced() {
 
 test_a_killed_guard_is_replaced() {
     local former epoch guard
-    cluster_with "$BEAT" "$folder/beats" --sessions 1
+    cluster_with "$BEAT" "$scratch/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     guard=$(run_guard_of "$former")

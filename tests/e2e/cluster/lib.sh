@@ -44,7 +44,7 @@ cluster() {
 # Tells the referee for how long the processes of a node wanted a processor and had none.
 watch_waits() {
     if [[ ${pid_of[waits]-} ]]; then return; fi
-    "$WAITS" "$folder" >>"$folder/waits" 9>&- &
+    "$WAITS" "$scratch" >>"$scratch/waits" 9>&- &
     pid_of[waits]=$!
 }
 
@@ -57,7 +57,7 @@ configure() {
         echo "node: $name"
         echo "listen: 127.0.0.1:${port_of[$name]}"
         echo "api: 127.0.0.1:${api_of[$name]}"
-        echo "data: $folder/$name"
+        echo "data: $scratch/$name"
         echo "log_level: debug"
         echo "realtime: false" # several clusters, and everything else, share the machine
         echo "timing: {election_timeout_min_ms: $timeout_ms, election_timeout_max_ms: $((2 * timeout_ms)), heartbeat_interval_ms: $((timeout_ms / 4)), lease_ms: $timeout_ms}"
@@ -66,16 +66,16 @@ configure() {
             echo "  - {name: $peer, address: \"127.0.0.1:${port_of[$peer]}\", api: \"127.0.0.1:${api_of[$peer]}\"}"
         done
         printf '%s\n' "$@"
-    } >"$folder/$name.yaml"
+    } >"$scratch/$name.yaml"
 }
 
 # start NAME [OPTION…]: its guard; what it says is appended to NAME.err over all its lives.
 start() {
     local name=$1
     shift
-    "${wrapper[@]}" "$GAVELD" --config "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
+    "${wrapper[@]}" "$GAVELD" --config "$scratch/$name.yaml" "$@" >>"$scratch/$name.out" 2>>"$scratch/$name.err" 9>&- &
     pid_of[$name]=$!
-    echo "$!" >"$folder/$name.guard"
+    echo "$!" >"$scratch/$name.guard"
 }
 wrapper=()
 
@@ -161,7 +161,7 @@ kill_both() {
 node_pid() { first_child "${pid_of[$1]}"; }
 
 # deed WHAT NAME: for the referee.
-deed() { echo "msg=$1 node=$2 at_ns=$(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime)" >>"$folder/deeds"; }
+deed() { echo "msg=$1 node=$2 at_ns=$(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime)" >>"$scratch/deeds"; }
 
 # stop NAME: in order; it must end with 0.
 stop() {
@@ -170,7 +170,7 @@ stop() {
 }
 
 # logged NAME TEXT: whether its log has that.
-logged() { grep -qF -- "$2" "$folder/$1.err"; }
+logged() { grep -qF -- "$2" "$scratch/$1.err"; }
 
 # The logs of all nodes can be true together. Work has stopped half a second after its lease at the latest; what its node
 # waited for a processor meanwhile does not count.
@@ -179,9 +179,9 @@ logs_are_true() {
     local name code=0 arguments=()
     kill -TERM "${pid_of[waits]}" # it looks once more
     ended waits 0
-    touch "$folder/deeds"
-    for name in "${nodes[@]}"; do arguments+=("$name=$folder/$name.err"); done
-    "$REFEREE" --deeds "$folder/deeds" --deeds "$folder/waits" --late-ms 500 "${arguments[@]}" >"$folder/referee.err" 2>&1 || code=$?
+    touch "$scratch/deeds"
+    for name in "${nodes[@]}"; do arguments+=("$name=$scratch/$name.err"); done
+    "$REFEREE" --deeds "$scratch/deeds" --deeds "$scratch/waits" --late-ms 500 "${arguments[@]}" >"$scratch/referee.err" 2>&1 || code=$?
     watch_waits
     return "$code"
 }
@@ -190,5 +190,5 @@ logs_are_true() {
 refused() {
     local code=$1 name=$2
     shift 2
-    expect "$code" timeout "$limit_s" "$GAVELD" --config "$folder/$name.yaml" "$@"
+    expect "$code" timeout "$limit_s" "$GAVELD" --config "$scratch/$name.yaml" "$@"
 }

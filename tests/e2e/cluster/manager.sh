@@ -11,17 +11,17 @@ source "$SOURCE_ROOT/tests/e2e/cluster/commands_lib.sh"
 managed() {
     cluster n1
     equip n1 sleep infinity
-    run_as manager "$MANAGER" "$folder/socket"
-    await test -S "$folder/socket"
-    wrapper=(env "NOTIFY_SOCKET=$folder/socket" WATCHDOG_USEC=200000)
+    run_as manager "$MANAGER" "$scratch/socket"
+    await test -S "$scratch/socket"
+    wrapper=(env "NOTIFY_SOCKET=$scratch/socket" WATCHDOG_USEC=200000)
     start n1 --bootstrap
     wrapper=()
 }
 
-heard_times() { (($(grep -c -- "$1" "$folder/manager.out") >= $2)); }
+heard_times() { (($(grep -c -- "$1" "$scratch/manager.out") >= $2)); }
 
 # Nothing was heard for two seconds.
-is_silent() { (($(date +%s%3N) - $(date +%s%3N -r "$folder/manager.out") > 2000)); }
+is_silent() { (($(date +%s%3N) - $(date +%s%3N -r "$scratch/manager.out") > 2000)); }
 
 is_itself() { [[ $(cat "/proc/$(child_of n1)/comm") == sleep ]]; }
 
@@ -47,7 +47,7 @@ test_the_watchdog_is_not_fed_while_the_node_is_frozen() {
     node=$(node_pid n1)
     kill -STOP "$node"
     await is_silent
-    count=$(grep -c '^WATCHDOG=1' "$folder/manager.out")
+    count=$(grep -c '^WATCHDOG=1' "$scratch/manager.out")
     kill -CONT "$node"
     await heard_times '^WATCHDOG=1' $((count + 5))
     same "$(node_pid n1)" "$node"

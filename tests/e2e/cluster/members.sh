@@ -48,7 +48,7 @@ test_a_node_joins_catches_up_and_votes() {
     judge_logs
 }
 
-# Its folder knows nothing of the newcomer that leads now; it must find a way to answer it all the same.
+# Its directory knows nothing of the newcomer that leads now; it must find a way to answer it all the same.
 test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
     cluster n1 n2 n3
     begin n1 n2 n3
@@ -119,8 +119,8 @@ test_a_leader_that_is_removed_hands_over() {
     begin n1 n2 n3
     await agree
     gone=$leader
-    post "$gone" /members "{\"action\":\"remove\",\"id\":\"$gone\"}" >"$folder/answer"
-    grep -q '"success":true' "$folder/answer" || fail "$(cat "$folder/answer")"
+    post "$gone" /members "{\"action\":\"remove\",\"id\":\"$gone\"}" >"$scratch/answer"
+    grep -q '"success":true' "$scratch/answer" || fail "$(cat "$scratch/answer")"
     # shellcheck disable=SC2046 # words
     await_leader $(others "$gone")
     same "$(ask "$leader" /members | "$JSON_GET" members.#)" 2
@@ -167,11 +167,11 @@ test_a_lost_cluster_is_replaced_by_hand() {
     kill_both n3
     await is n1 has_lease false
     refused 1 n1 --force-new-cluster --yes # it still runs
-    has "$errors" "$folder/n1"
+    has "$errors" "$scratch/n1"
     stop n1
     refused 1 n1 --force-new-cluster
     has "$errors" --yes
-    expect 0 timeout "$limit_s" "$GAVELD" --config "$folder/n1.yaml" --force-new-cluster --yes
+    expect 0 timeout "$limit_s" "$GAVELD" --config "$scratch/n1.yaml" --force-new-cluster --yes
     start n1
     await is n1 has_lease true
     same "$(status_of n1 generation)" $((generation + 1))
@@ -195,7 +195,7 @@ test_two_clusters_that_were_one_are_noticed() {
     begin n1 n2 n3
     await agree
     kill_both n3
-    expect 0 timeout "$limit_s" "$GAVELD" --config "$folder/n3.yaml" --force-new-cluster --yes
+    expect 0 timeout "$limit_s" "$GAVELD" --config "$scratch/n3.yaml" --force-new-cluster --yes
     start n3
     await is n3 has_lease true
     ended n1 77

@@ -17,8 +17,8 @@ prepared() {
     store=
     for name in n1 n2 n3; do
         free_port
-        configure "$name" "clients: 127.0.0.1:$port" "socket: $folder/$name.sock"
-        store+="${store:+,}$folder/$name.sock,127.0.0.1:$port"
+        configure "$name" "clients: 127.0.0.1:$port" "socket: $scratch/$name.sock"
+        store+="${store:+,}$scratch/$name.sock,127.0.0.1:$port"
     done
     store=gavel://$store
 }
@@ -29,7 +29,7 @@ serving() {
     await_leader
     await sockets_are_there
 }
-sockets_are_there() { [[ -S $folder/n1.sock && -S $folder/n2.sock && -S $folder/n3.sock ]]; }
+sockets_are_there() { [[ -S $scratch/n1.sock && -S $scratch/n2.sock && -S $scratch/n3.sock ]]; }
 
 pair() {
     elect a "$@"
@@ -53,12 +53,12 @@ test_commands_work_as_on_any_store() {
     expect 0 "$GAVEL" status --store "$store" --json
     same "$("$JSON_GET" state leader_id <<<"$output")" held$'\t'a
     run_as watch "$GAVEL" watch --store "$store" --json
-    await grep -qF '"leader_id":"a"' "$folder/watch.out"
+    await grep -qF '"leader_id":"a"' "$scratch/watch.out"
     expect 0 "$GAVEL" handover --store "$store" --to b
     await said b became_leader
     (($(epoch_of b) > epoch)) || fail "the epoch did not grow"
     await said a lost_leadership handed_over
-    await grep -qF '"leader_id":"b"' "$folder/watch.out"
+    await grep -qF '"leader_id":"b"' "$scratch/watch.out"
     kill -TERM "${pid_of[b]}"
     ended b 0
     await leads a
@@ -86,21 +86,21 @@ test_the_url_of_the_store_serves_the_commands_for_nodes() {
     has "$errors" 'the group "default"'
     unset GAVEL_STORE
     # One node is enough, by a socket or by a port, and by a flag.
-    expect 0 "$GAVEL" member list --store "gavel://$folder/n1.sock"
-    expect 0 "$GAVEL" status --cluster "gavel://$folder/n1.sock"
+    expect 0 "$GAVEL" member list --store "gavel://$scratch/n1.sock"
+    expect 0 "$GAVEL" status --cluster "gavel://$scratch/n1.sock"
     kill_both n1
     expect 0 "$GAVEL" member list --store "$store"
-    expect 4 "$GAVEL" member list --store "gavel://$folder/n1.sock" --cluster-timeout 300ms
-    has "$errors" "no node of gavel://$folder/n1.sock answers within 300 ms"
+    expect 4 "$GAVEL" member list --store "gavel://$scratch/n1.sock" --cluster-timeout 300ms
+    has "$errors" "no node of gavel://$scratch/n1.sock answers within 300 ms"
     has "$errors" "; see whether gaveld runs there"
-    expect 2 "$GAVEL" member list --store "$folder/gavel.db"
+    expect 2 "$GAVEL" member list --store "$scratch/gavel.db"
     has "$errors" "is not a cluster of gaveld"
-    expect 2 "$GAVEL" status --store "$folder/gavel.db" --cluster
+    expect 2 "$GAVEL" status --store "$scratch/gavel.db" --cluster
     expect 2 "$GAVEL" status --cluster
     has "$errors" "--cluster names no cluster"
     expect 2 "$GAVEL" run --cluster -- true
     # A store that is none of these is for other commands, and GAVEL_CLUSTER goes before GAVEL_STORE.
-    GAVEL_STORE=$folder/gavel.db GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" member list
+    GAVEL_STORE=$scratch/gavel.db GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" member list
     GAVEL_STORE=gavel://127.0.0.1:1 GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" status --cluster
     GAVEL_CLUSTER=127.0.0.1:1 expect 0 "$GAVEL" member list --store "$store"
 }
@@ -136,9 +136,9 @@ test_a_leader_that_was_frozen_gives_up_and_can_lead_again() {
 
 test_a_command_is_never_in_two_places_when_its_elector_is_killed() {
     serving
-    run a -- "$BEAT" "$folder/beats"
+    run a -- "$BEAT" "$scratch/beats"
     await beats
-    run b -- "$BEAT" "$folder/beats"
+    run b -- "$BEAT" "$scratch/beats"
     await has_candidates 2
     kill -KILL "${pid_of[a]}"
     ended a 137
@@ -166,7 +166,7 @@ test_the_death_of_the_leading_node_changes_no_leader() {
     local former epoch
     serving
     pair
-    run c --group other -- "$BEAT" "$folder/beats"
+    run c --group other -- "$BEAT" "$scratch/beats"
     await beats
     epoch=$(epoch_of a)
     former=$leader
@@ -178,8 +178,8 @@ test_the_death_of_the_leading_node_changes_no_leader() {
     # Renewals go on: a whole lease later it is still the same.
     run_as watch "$GAVEL" watch --store "$store" --json --timeout 6s
     ended watch 0
-    same "$(wc -l <"$folder/watch.out")" 1
-    has "$(cat "$folder/watch.out")" "\"epoch\":$epoch"
+    same "$(wc -l <"$scratch/watch.out")" 1
+    has "$(cat "$scratch/watch.out")" "\"epoch\":$epoch"
     ! said a lost_leadership || fail "a has lost its mandate by the death of a node"
     ! said b became_leader || fail "b was elected by the death of a node"
     same "$(epochs)" 1
@@ -189,7 +189,7 @@ test_the_death_of_the_leading_node_changes_no_leader() {
 }
 
 test_a_cluster_that_cannot_be_reached_is_named_with_what_to_do() {
-    expect 4 "$GAVEL" leader --store "gavel://$folder/nobody.sock"
+    expect 4 "$GAVEL" leader --store "gavel://$scratch/nobody.sock"
     has "$errors" "nobody.sock"
     has "$errors" "start gaveld"
     expect 2 "$GAVEL" leader --store gavel://192.0.2.1:7600
@@ -200,16 +200,16 @@ test_a_cluster_that_cannot_be_reached_is_named_with_what_to_do() {
 test_who_waits_for_a_leader_waits_for_the_cluster_too() {
     prepared
     run_as asker "$GAVEL" leader --store "$store" --wait 15s
-    await grep -qF "does not answer, trying again" "$folder/asker.err"
+    await grep -qF "does not answer, trying again" "$scratch/asker.err"
     begin n1 n2 n3
     await_leader
     elect a
     ended asker 0
-    same "$(cat "$folder/asker.out")" a
+    same "$(cat "$scratch/asker.out")" a
 }
 
 test_with_certificates_of_the_cluster_it_is_the_same_over_tls() {
-    local name ca=$folder/ca other=$folder/other files
+    local name ca=$scratch/ca other=$scratch/other files
     cluster n1 n2 n3
     mkdir -p "$ca" "$other"
     expect 0 "$GAVEL" cert init test --out "$ca"

@@ -20,7 +20,7 @@ serving() {
     for name in n1 n2 n3; do
         free_port
         clients_of[$name]=$port
-        configure "$name" "clients: 127.0.0.1:$port" "socket: $folder/$name.sock" "${@//NODE/$name}"
+        configure "$name" "clients: 127.0.0.1:$port" "socket: $scratch/$name.sock" "${@//NODE/$name}"
         store+=${store:+,}127.0.0.1:$port
     done
     store=gavel://$store
@@ -29,17 +29,17 @@ serving() {
     await agree
     await sockets_are_there
 }
-sockets_are_there() { [[ -S $folder/n1.sock && -S $folder/n2.sock && -S $folder/n3.sock ]]; }
+sockets_are_there() { [[ -S $scratch/n1.sock && -S $scratch/n2.sock && -S $scratch/n3.sock ]]; }
 
 # with_tls: the same with certificates, of two programs, too.
 with_tls() {
     local name
-    ca=$folder/ca
+    ca=$scratch/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
     for name in n1 n2 n3; do expect 0 "$GAVEL" cert issue "$name" --ca "$ca" --out "$ca"; done
     for name in one other; do expect 0 "$GAVEL" cert issue "$name" --client --ca "$ca" --out "$ca"; done
-    : >"$folder/revoked"
-    serving "tls: {ca: $ca/ca.crt, cert: $ca/NODE.crt, key: $ca/NODE.key, api: false, revoked: $folder/revoked}" \
+    : >"$scratch/revoked"
+    serving "tls: {ca: $ca/ca.crt, cert: $ca/NODE.crt, key: $ca/NODE.key, api: false, revoked: $scratch/revoked}" \
         "secret: $ca/cluster.secret"
 }
 # cert NAME: the options for it.
@@ -50,13 +50,13 @@ victim() {
     local place=$1
     shift
     run_as victim "$SESSION_ATTACK" "$@" "$place" victim $session $nonce $instance
-    await grep -q kept "$folder/victim.out"
+    await grep -q kept "$scratch/victim.out"
 }
 
 # unharmed: the victim has what it had, and goes on; nobody else was elected.
 unharmed() {
     local before
-    before=$(grep -c kept "$folder/victim.out")
+    before=$(grep -c kept "$scratch/victim.out")
     await goes_on "$before"
     same "$(led work) $(led job)" "$mandates"
     same "$(tells n1 /groups/work candidates.#) $(tells n1 /groups/job candidates.#)" "1 1"
@@ -64,7 +64,7 @@ unharmed() {
 # led GROUP: by whom, and with which epoch.
 led() { tells n1 "/groups/$1" leader epoch; }
 goes_on() {
-    (($(grep -c kept "$folder/victim.out") >= $1 + 3))
+    (($(grep -c kept "$scratch/victim.out") >= $1 + 3))
 }
 
 # robbed [OPTION…] -- PLACE…: a thief, a finder and a reader at each of these places.
@@ -91,13 +91,13 @@ robbed() {
 attack() {
     local wanted=$1 code=0
     shift
-    "$SESSION_ATTACK" "$@" >"$folder/attack.err" 2>&1 || code=$?
-    output=$(cat "$folder/attack.err")
+    "$SESSION_ATTACK" "$@" >"$scratch/attack.err" 2>&1 || code=$?
+    output=$(cat "$scratch/attack.err")
     [[ $code == "$wanted" ]] || fail "exit code $code, not $wanted, of an attack with: $*"
 }
 
 ports() { echo "${clients_of[n1]} ${clients_of[n2]} ${clients_of[n3]}"; }
-sockets() { echo "$folder/n1.sock $folder/n2.sock $folder/n3.sock"; }
+sockets() { echo "$scratch/n1.sock $scratch/n2.sock $scratch/n3.sock"; }
 
 # hidden FILE NUMBER…: none of these is in it, however it is written.
 hidden() {
@@ -113,7 +113,7 @@ test_over_tcp_another_client_can_neither_use_nor_see_a_session() {
     serving
     victim "${clients_of[n1]}" --secret "the secret of the victim"
     robbed -- $(ports)
-    robbed --secret "the secret of a thief" -- $(ports) "$folder/n2.sock"
+    robbed --secret "the secret of a thief" -- $(ports) "$scratch/n2.sock"
 }
 
 # Without a secret, as a client that somebody wrote himself: then the user counts.
@@ -121,13 +121,13 @@ test_over_tcp_another_client_can_neither_use_nor_see_a_session() {
 test_on_the_socket_another_user_can_neither_use_nor_see_a_session() {
     if (($(id -u) != 0)); then skip "only root can become another user"; fi
     serving
-    chmod 711 "$folder"
+    chmod 711 "$scratch"
     chmod 666 $(sockets)
-    victim "$folder/n1.sock"
+    victim "$scratch/n1.sock"
     robbed --user 65534 -- $(sockets)
     robbed -- $(ports) # nobody's: TCP tells of no user
     # The same user may: it is the user that is looked at.
-    attack 1 "$folder/n2.sock" thief $session
+    attack 1 "$scratch/n2.sock" thief $session
     has "$output" "close: granted"
 }
 
@@ -173,14 +173,14 @@ test_neither_http_nor_gavel_shows_ids_nonces_or_instances() {
     mandates="$(led work) $(led job)"
     has "$mandates" victim
     # A candidate over HTTP, which was told its own.
-    curl -sSN -X POST -d '{"candidate":"web","ttl_ms":60000}' "http://127.0.0.1:${api_of[n2]}/groups/web/campaign" >"$folder/web.events" 2>"$folder/web.err" &
+    curl -sSN -X POST -d '{"candidate":"web","ttl_ms":60000}' "http://127.0.0.1:${api_of[n2]}/groups/web/campaign" >"$scratch/web.events" 2>"$scratch/web.err" &
     pid_of[web]=$!
-    await grep -q '"session":"' "$folder/web.events"
-    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$folder/web.events" | sed -n 1p)
-    { everything; ask n1 /groups/web; ask n3 /groups/web/leader; } >"$folder/everything.txt" 2>"$folder/everything.log"
-    has "$(cat "$folder/everything.txt")" '"victim"'
-    has "$(cat "$folder/everything.txt")" '"web"'
-    hidden "$folder/everything.txt" $session $nonce $instance "$own"
+    await grep -q '"session":"' "$scratch/web.events"
+    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$scratch/web.events" | head -n 1)
+    { everything; ask n1 /groups/web; ask n3 /groups/web/leader; } >"$scratch/everything.txt" 2>"$scratch/everything.log"
+    has "$(cat "$scratch/everything.txt")" '"victim"'
+    has "$(cat "$scratch/everything.txt")" '"web"'
+    hidden "$scratch/everything.txt" $session $nonce $instance "$own"
     attack 0 "${clients_of[n3]}" reader $session $nonce $instance "$own"
     # And by HTTP a session that was opened otherwise is of no use.
     for path in keepalive resign events; do
@@ -236,8 +236,8 @@ leads_nobody() { [[ $(tells "$1" /groups/job leader) == null ]]; }
 # turned_away PORT NAME: whether a client with that certificate is told so.
 turned_away() {
     # shellcheck disable=SC2046
-    "$SESSION_ATTACK" $(cert "$2") "$1" reader $session >"$folder/away.err" 2>&1 || true
-    grep -qF "the certificate is revoked" "$folder/away.err"
+    "$SESSION_ATTACK" $(cert "$2") "$1" reader $session >"$scratch/away.err" 2>&1 || true
+    grep -qF "the certificate is revoked" "$scratch/away.err"
 }
 
 # shellcheck disable=SC2046
@@ -248,10 +248,10 @@ test_a_client_that_is_revoked_loses_its_connection_and_gets_no_other() {
     for name in n1 n2 n3; do
         if turned_away "${clients_of[$name]}" one; then fail "$name turns a good certificate away"; fi
     done
-    expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$folder/revoked"
+    expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$scratch/revoked"
     for name in n1 n2 n3; do kill -HUP "${pid_of[$name]}"; done
     ended victim 2
-    has "$(cat "$folder/victim.out")" "cannot go on"
+    has "$(cat "$scratch/victim.out")" "cannot go on"
     for name in n1 n2 n3; do
         await turned_away "${clients_of[$name]}" one
         attack 0 $(cert other) "${clients_of[$name]}" reader $session # everybody else comes in
@@ -268,11 +268,11 @@ test_a_candidate_that_is_revoked_says_so() {
     with_tls
     url="$store?ca=$ca/ca.crt&cert=$ca/one.crt&key=$ca/one.key"
     run_as worker "$GAVEL" run --store "$url" --group night --id worker --lease 5s --call-timeout 2s --candidate-timeout 8s -- sleep 1000
-    await grep -q "runs the command" "$folder/worker.err"
-    expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$folder/revoked"
+    await grep -q "runs the command" "$scratch/worker.err"
+    expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$scratch/revoked"
     for name in n1 n2 n3; do kill -HUP "${pid_of[$name]}"; done
-    await grep -q "ERR_STORE_DENIED.*the certificate is revoked; have another issued" "$folder/worker.err"
-    await grep -q "no longer leads" "$folder/worker.err"
+    await grep -q "ERR_STORE_DENIED.*the certificate is revoked; have another issued" "$scratch/worker.err"
+    await grep -q "no longer leads" "$scratch/worker.err"
 }
 
 # A stolen key of a node is of no use against clients that have the list.
@@ -280,15 +280,15 @@ test_a_client_with_the_list_takes_no_revoked_node() {
     local name url
     with_tls
     url="$store?ca=$ca/ca.crt&cert=$ca/one.crt&key=$ca/one.key"
-    cp "$folder/revoked" "$folder/mine"
-    expect 0 "$GAVEL" candidates --group job --store "$url&revoked=$folder/mine"
-    for name in n1 n2 n3; do expect 0 "$GAVEL" cert revoke "$ca/$name.crt" --list "$folder/mine"; done
-    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$folder/mine"
+    cp "$scratch/revoked" "$scratch/mine"
+    expect 0 "$GAVEL" candidates --group job --store "$url&revoked=$scratch/mine"
+    for name in n1 n2 n3; do expect 0 "$GAVEL" cert revoke "$ca/$name.crt" --list "$scratch/mine"; done
+    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$scratch/mine"
     has "$errors" "its certificate is revoked"
     expect 0 "$GAVEL" candidates --group job --store "$url"
-    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$folder/none"
+    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$scratch/none"
     has "$errors" "an empty file revokes none"
-    expect 2 "$GAVEL" candidates --group job --store "$store?revoked=$folder/mine"
+    expect 2 "$GAVEL" candidates --group job --store "$store?revoked=$scratch/mine"
 }
 
 # https PATH [CURL OPTION…]: the code of the answer of n1.
@@ -303,16 +303,16 @@ is_ready() { [[ $(https /ready) == 200 ]]; }
 test_by_https_the_token_counts_and_no_certificate() {
     local token=0123456789abcdef0123456789abcdef with name
     cluster n1
-    ca=$folder/ca
+    ca=$scratch/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
     expect 0 "$GAVEL" cert issue n1 --ca "$ca" --out "$ca"
     expect 0 "$GAVEL" cert issue one --client --ca "$ca" --out "$ca"
-    : >"$folder/revoked"
-    (umask 077 && echo $token >"$folder/token")
+    : >"$scratch/revoked"
+    (umask 077 && echo $token >"$scratch/token")
     free_port
     clients_of[n1]=$port
-    configure n1 "tls: {ca: $ca/ca.crt, cert: $ca/n1.crt, key: $ca/n1.key, api: true, revoked: $folder/revoked}" \
-        "secret: $ca/cluster.secret" "token: $folder/token" "clients: 127.0.0.1:$port"
+    configure n1 "tls: {ca: $ca/ca.crt, cert: $ca/n1.crt, key: $ca/n1.key, api: true, revoked: $scratch/revoked}" \
+        "secret: $ca/cluster.secret" "token: $scratch/token" "clients: 127.0.0.1:$port"
     begin n1
     await is_ready
     with=(--cert "$ca/one.crt" --key "$ca/one.key")
@@ -320,7 +320,7 @@ test_by_https_the_token_counts_and_no_certificate() {
         same "$(https /groups/g/notes/k -X PUT -d v "${with[@]}")" 401
         same "$(https /groups/g/notes/k -X PUT -d v)" 401
         same "$(https /groups/g/notes/k -X PUT -d v "${with[@]}" -H "Authorization: Bearer $token")" 200
-        expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$folder/revoked"
+        expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$scratch/revoked"
         kill -HUP "${pid_of[n1]}"
         await turned_away "${clients_of[n1]}" one
     done

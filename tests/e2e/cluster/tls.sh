@@ -5,16 +5,16 @@ set -euo pipefail
 # shellcheck source=lib.sh
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
-# authority FOLDER CLUSTER: a CA and a secret.
+# authority DIRECTORY CLUSTER: a CA and a secret.
 authority() {
     mkdir -p "$1"
     (cd "$1" && expect 0 "$GAVEL" cert init "$2")
 }
 
-# certificate FOLDER NODE: signed by the CA of that folder.
+# certificate DIRECTORY NODE: signed by the CA of that directory.
 certificate() { (cd "$1" && expect 0 "$GAVEL" cert issue "$2"); }
 
-# sign FOLDER CLUSTER NODE SECONDS: one that is good for so long only, made as people make them.
+# sign DIRECTORY CLUSTER NODE SECONDS: one that is good for so long only, made as people make them.
 sign() {
     local dir=$1 until
     until=$(date -u -d "+$4 seconds" +%Y%m%d%H%M%SZ)
@@ -45,7 +45,7 @@ END
         fail "openssl: $(cat "$dir/openssl.log")"
 }
 
-# with_tls NAME FOLDER: its lines of YAML.
+# with_tls NAME DIRECTORY: its lines of YAML.
 with_tls() {
     configure "$1" "tls: {ca: $2/ca.crt, cert: $2/$1.crt, key: $2/$1.key, api: false}" "secret: $2/cluster.secret"
 }
@@ -54,7 +54,7 @@ with_tls() {
 three_with_tls() {
     local name
     cluster n1 n2 n3
-    ca=$folder/ca
+    ca=$scratch/ca
     authority "$ca" test
     for name in n1 n2 n3; do
         certificate "$ca" "$name"
@@ -71,9 +71,9 @@ test_nodes_with_certificates_elect() {
 
 test_a_certificate_of_another_authority_is_refused_on_both_sides() {
     three_with_tls
-    authority "$folder/theirs" test
-    certificate "$folder/theirs" n3
-    with_tls n3 "$folder/theirs"
+    authority "$scratch/theirs" test
+    certificate "$scratch/theirs" n3
+    with_tls n3 "$scratch/theirs"
     begin n1 n2 n3
     await agree n1 n2
     await logged n3 certificate
@@ -144,7 +144,7 @@ test_plain_words_to_a_node_with_tls_are_closed() {
     three_with_tls
     begin n1 n2 n3
     await agree
-    "$KNOCK" garbage "${port_of[$leader]}" 14 >"$folder/knock.out"
+    "$KNOCK" garbage "${port_of[$leader]}" 14 >"$scratch/knock.out"
     await agree
     judge_logs
 }

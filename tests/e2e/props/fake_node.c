@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * fake-node FOLDER: answers HTTP on a free port of loopback, which it writes
- * to FOLDER/port, with what lies in the folder: a GET of /status gets the file
+ * fake-node DIRECTORY: answers HTTP on a free port of loopback, which it writes
+ * to DIRECTORY/port, with what lies in the directory: a GET of /status gets the file
  * GET-status. Its first line is the code, for a redirect followed by the
  * location; the rest is the body. A first line of "hang" never answers, "close"
- * ends the connection. What was asked is appended to FOLDER/asked.
+ * ends the connection. What was asked is appended to DIRECTORY/asked.
  *
  * For what real nodes do not do on demand: two leaders at once, answers that
  * are no answers. One connection at a time, until it is killed.
@@ -28,7 +28,7 @@ static _Noreturn void die(const char *what)
     exit(1);
 }
 
-static int listen_somewhere(const char *folder)
+static int listen_somewhere(const char *directory)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -39,7 +39,7 @@ static int listen_somewhere(const char *folder)
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, length) || listen(fd, 64) ||
         getsockname(fd, (struct sockaddr *)&address, &length))
         die("listen");
-    (void)snprintf(path, sizeof path, "%s/port", folder);
+    (void)snprintf(path, sizeof path, "%s/port", directory);
     (void)snprintf(part, sizeof part, "%s.part", path);
     file = fopen(part, "w");
     if (!file || fprintf(file, "%d\n", ntohs(address.sin_port)) < 0 || fclose(file) || rename(part, path))
@@ -69,24 +69,24 @@ static size_t read_request(int fd, char *request)
     }
 }
 
-static void note(const char *folder, const char *request)
+static void note(const char *directory, const char *request)
 {
     char path[4096];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/asked", folder);
+    (void)snprintf(path, sizeof path, "%s/asked", directory);
     file = fopen(path, "a");
     if (!file || fprintf(file, "%s\n", request) < 0 || fclose(file))
         die(path);
 }
 
-static FILE *answer_of(const char *folder, const char *request)
+static FILE *answer_of(const char *directory, const char *request)
 {
     char method[16] = "", name[64] = "", path[4096];
 
     if (sscanf(request, "%15[A-Z] /%63[a-z]", method, name) < 1)
         return NULL;
-    (void)snprintf(path, sizeof path, "%s/%s-%s", folder, method, name);
+    (void)snprintf(path, sizeof path, "%s/%s-%s", directory, method, name);
     return fopen(path, "r");
 }
 

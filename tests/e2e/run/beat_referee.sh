@@ -12,28 +12,28 @@ careless() {
     local name=$1 what=$2
     shift 2
     run_as "$name" bash -c '
-        what=$1 name=$2 store=$3 folder=$4
+        what=$1 name=$2 store=$3 scratch=$4
         shift 4
         coproc "$GAVEL" elect --store "$store" --id "$name" --lease 5s --call-timeout 2s --candidate-timeout 8s
-        echo "$COPROC_PID" >"$folder/$name.elector"
+        echo "$COPROC_PID" >"$scratch/$name.elector"
         while read -r line; do
             case $line in
             *\"became_leader\"*)
-                GAVEL_EPOCH=$("$JSON_GET" epoch <<<"$line") "$BEAT" "$folder/beats" "$@" &
+                GAVEL_EPOCH=$("$JSON_GET" epoch <<<"$line") "$BEAT" "$scratch/beats" "$@" &
                 command=$!
-                echo "$command" >"$folder/$name.command"
+                echo "$command" >"$scratch/$name.command"
                 ;;
             esac
         done <&"${COPROC[0]}"
         [[ $what == leaves ]] || kill -KILL "$command"
         echo over
-        wait' sh "$what" "$name" "$store" "$folder" "$@"
+        wait' sh "$what" "$name" "$store" "$scratch" "$@"
 }
 
 # The processes of the two, and what they left, by their numbers.
 end_careless() {
     local pids pid
-    mapfile -t pids < <(cat "$folder"/*.elector "$folder"/*.command "$folder"/*.below | tr ' ' '\n')
+    mapfile -t pids < <(cat "$scratch"/*.elector "$scratch"/*.command "$scratch"/*.below | tr ' ' '\n')
     for pid in "${pids[@]}"; do
         [[ -z $pid ]] || kill -KILL "$pid" 2>/dev/null || true
     done
@@ -46,16 +46,16 @@ play() {
     await beats
     careless b "$@"
     await has_candidates 2
-    children_of "$(cat "$folder/a.command")" >"$folder/a.below"
-    kill -KILL "$(cat "$folder/a.elector")"
+    children_of "$(cat "$scratch/a.command")" >"$scratch/a.below"
+    kill -KILL "$(cat "$scratch/a.elector")"
     await has_epochs 2
-    children_of "$(cat "$folder/b.command")" >"$folder/b.below"
+    children_of "$(cat "$scratch/b.command")" >"$scratch/b.below"
 }
 
 found() {
     local code=0
-    "$BEAT_REFEREE" "$folder/beats" >"$folder/referee.out" || code=$?
-    ((code == 1)) && grep -q "$1" "$folder/referee.out"
+    "$BEAT_REFEREE" "$scratch/beats" >"$scratch/referee.out" || code=$?
+    ((code == 1)) && grep -q "$1" "$scratch/referee.out"
 }
 
 test_a_command_that_is_left_behind_is_found() {
@@ -71,9 +71,9 @@ test_a_grandchild_that_is_left_behind_is_found() {
 }
 
 test_the_same_story_with_gavel_run_has_no_fault() {
-    run a -- "$BEAT" "$folder/beats" --sessions 1
+    run a -- "$BEAT" "$scratch/beats" --sessions 1
     await beats
-    run b -- "$BEAT" "$folder/beats" --sessions 1
+    run b -- "$BEAT" "$scratch/beats" --sessions 1
     await has_candidates 2
     kill -KILL "${pid_of[a]}"
     ended a 137
@@ -84,9 +84,9 @@ test_the_same_story_with_gavel_run_has_no_fault() {
 }
 
 test_an_empty_log_is_no_proof() {
-    : >"$folder/beats"
-    expect 2 "$BEAT_REFEREE" "$folder/beats"
-    expect 2 "$BEAT_REFEREE" "$folder/missing"
+    : >"$scratch/beats"
+    expect 2 "$BEAT_REFEREE" "$scratch/beats"
+    expect 2 "$BEAT_REFEREE" "$scratch/missing"
 }
 
 run_tests "$@"

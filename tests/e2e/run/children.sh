@@ -6,17 +6,17 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 source "$SOURCE_ROOT/tests/e2e/run/run_lib.sh"
 
 # Each child tells its story in one file.
-story() { cat "$folder/story"; }
-tells() { grep -qxF -- "$1" "$folder/story"; }
+story() { cat "$scratch/story"; }
+tells() { grep -qxF -- "$1" "$scratch/story"; }
 
 # run_file NAME [OPTION…] <<YAML: with these children.
 run_file() {
     local name=$1
     shift
-    cat >"$folder/$name.yaml"
-    : >>"$folder/story"
-    export STORY=$folder/story
-    run "$name" -f "$folder/$name.yaml" "$@"
+    cat >"$scratch/$name.yaml"
+    : >>"$scratch/story"
+    export STORY=$scratch/story
+    run "$name" -f "$scratch/$name.yaml" "$@"
 }
 
 # What a child named $NAME does: says that it has begun, and when it is told to stop.
@@ -38,14 +38,14 @@ YAML
 }
 
 # They are started in order, but the last may be the first to say so.
-all_started() { [[ $(grep -cs started "$folder/story") == 3 ]]; }
+all_started() { [[ $(grep -cs started "$scratch/story") == 3 ]]; }
 
 test_children_start_in_order_and_stop_in_reverse() {
     run_file a < <(three_children)
     await all_started
     kill -TERM "${pid_of[a]}"
     ended a 0
-    same "$(grep stopped "$folder/story" | tr '\n' ' ')" "three stopped two stopped one stopped "
+    same "$(grep stopped "$scratch/story" | tr '\n' ' ')" "three stopped two stopped one stopped "
     state_is released || fail "the mandate was not released"
 }
 
@@ -56,10 +56,10 @@ test_a_child_that_ends_is_restarted_by_itself() {
     read -r -a command <<<"$(children_of "$(guard_of a)")"
     same "${#command[@]}" 3
     kill -KILL "${command[1]}"
-    twice() { (($(grep -cx 'two started' "$folder/story") == 2)); }
+    twice() { (($(grep -cx 'two started' "$scratch/story") == 2)); }
     await twice
-    same "$(grep -cx 'one started' "$folder/story")" 1
-    same "$(grep -cx 'three started' "$folder/story")" 1
+    same "$(grep -cx 'one started' "$scratch/story")" 1
+    same "$(grep -cx 'three started' "$scratch/story")" 1
     leads a || fail "a does not lead any more"
 }
 
@@ -67,7 +67,7 @@ test_what_a_child_left_in_its_session_is_killed_before_its_restart() {
     run_file a <<YAML
 children:
   - name: leaky
-    command: exec "$BEAT" "$folder/beats" --children 1
+    command: exec "$BEAT" "$scratch/beats" --children 1
   - name: other
     command: echo other started >>\$STORY; exec sleep 60
 YAML
@@ -112,7 +112,7 @@ YAML
     await tells 'one started'
     run b -- sh -c 'echo b started >>"$STORY"; exec sleep 60'
     await has_candidates 2
-    touch "$folder/story.go"
+    touch "$scratch/story.go"
     await tells 'b started'
     tells 'one stopped' || fail "the other was not asked to stop"
     process_is_gone "${pid_of[a]}" && fail "a has ended"
@@ -130,9 +130,9 @@ YAML
     await tells 'one started'
     run b -- sh -c 'echo b started >>"$STORY"; exec sleep 60'
     await has_candidates 2
-    touch "$folder/story.go"
+    touch "$scratch/story.go"
     await tells 'b started'
-    same "$(grep -cx two "$folder/story")" 3
+    same "$(grep -cx two "$scratch/story")" 3
     tells 'one stopped' || fail "the other was not asked to stop"
 }
 
@@ -147,8 +147,8 @@ children:
 YAML
     await tells 'one started'
     tells 'two started' && fail "it did not wait"
-    echo ready >>"$folder/story"
-    touch "$folder/story.ready"
+    echo ready >>"$scratch/story"
+    touch "$scratch/story.ready"
     await tells 'two started'
     same "$(story | tr '\n' ' ')" "one started ready two started "
 }
@@ -164,7 +164,7 @@ children:
 YAML
     await tells 'one started'
     tells 'two started' && fail "it did not wait"
-    touch "$folder/story.go"
+    touch "$scratch/story.go"
     await tells 'two started'
     same "$(story | tr '\n' ' ')" "one started ready two started "
 }
@@ -186,25 +186,25 @@ YAML
     true
 }
 
-test_each_child_has_its_environment_and_folder() {
-    mkdir "$folder/place"
+test_each_child_has_its_environment_and_directory() {
+    mkdir "$scratch/place"
     run_file a <<YAML
 children:
   - name: one
     command: [sh, -c, 'echo "\$PORT \$PWD \$GAVEL_EPOCH" >>"\$STORY"; exec sleep 60']
-    directory: $folder/place
+    directory: $scratch/place
     environment: {PORT: "5432"}
   - name: two
     command: [sh, -c, 'echo "\${PORT-none} \$(wc -c)" >>"\$STORY"; exec sleep 60']
 YAML
     await tells 'none 0' # an empty input
-    tells "5432 $folder/place 1" || fail "$(story)"
+    tells "5432 $scratch/place 1" || fail "$(story)"
 }
 
 test_a_child_may_run_as_another_user() {
     (($(id -u) == 0)) || skip "only root may become another user"
-    touch "$folder/story"
-    chmod 777 "$folder" "$folder/story"
+    touch "$scratch/story"
+    chmod 777 "$scratch" "$scratch/story"
     run_file a <<'YAML'
 children:
   - name: one
@@ -214,7 +214,7 @@ children:
     command: [sh, -c, 'echo "$(id -u)" >>"$STORY"; exec sleep 60']
 YAML
     await tells 0
-    await grep -qE '^65534 ' "$folder/story" # they start side by side
+    await grep -qE '^65534 ' "$scratch/story" # they start side by side
     kill -TERM "${pid_of[a]}" # root may signal them
     ended a 143
 }
@@ -226,7 +226,7 @@ children:
     command: trap 'echo one got USR1 >>\$STORY; exit 3' USR1; echo one started >>\$STORY; while :; do sleep 0.01; done
     term_signal: USR1
   - name: stubborn
-    command: exec "$BEAT" "$folder/beats" --ignore-term
+    command: exec "$BEAT" "$scratch/beats" --ignore-term
     grace: 100ms
 YAML
     await tells 'one started'
@@ -241,9 +241,9 @@ test_killed_elector_kills_all_children() {
     run_file a <<YAML
 children:
   - name: one
-    command: exec "$BEAT" "$folder/beats" --ignore-term --daemon
+    command: exec "$BEAT" "$scratch/beats" --ignore-term --daemon
   - name: two
-    command: exec "$BEAT" "$folder/beats" --ignore-term --sessions 2
+    command: exec "$BEAT" "$scratch/beats" --ignore-term --sessions 2
 YAML
     two() { [[ $(children_of "$(guard_of a)" | wc -w) -ge 3 ]]; } # the daemon, too
     await two
@@ -261,7 +261,7 @@ children:
   - name: two
     command: echo hello; exec sleep 60
 YAML
-    both() { grep -qE 'one.*hello$' "$folder/a.out" && grep -qE 'two.*hello$' "$folder/a.out"; }
+    both() { grep -qE 'one.*hello$' "$scratch/a.out" && grep -qE 'two.*hello$' "$scratch/a.out"; }
     await both
 }
 

@@ -5,7 +5,7 @@
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 # yaml LINE…: writes the configuration file.
-yaml() { printf '%b\n' "$@" >"$folder/gavel.yaml"; }
+yaml() { printf '%b\n' "$@" >"$scratch/gavel.yaml"; }
 
 # Long times, so that a busy machine does not cost the lease.
 times=(--lease 8s --call-timeout 2s --candidate-timeout 10s)
@@ -34,19 +34,19 @@ test_command_that_is_not_there_is_told_before_taking_part() {
 }
 
 test_command_that_cannot_be_executed_is_told_before_taking_part() {
-    echo '#!/bin/sh' >"$folder/tool"
-    refuses 126 "chmod +x" -- -- "$folder/tool"
-    refuses 126 "it is a directory" -- -- "$folder"
-    printf '#!/no/such/thing\n' >"$folder/tool"
-    chmod +x "$folder/tool"
-    refuses 127 "/no/such/thing" -- -- "$folder/tool"
+    echo '#!/bin/sh' >"$scratch/tool"
+    refuses 126 "chmod +x" -- -- "$scratch/tool"
+    refuses 126 "it is a directory" -- -- "$scratch"
+    printf '#!/no/such/thing\n' >"$scratch/tool"
+    chmod +x "$scratch/tool"
+    refuses 127 "/no/such/thing" -- -- "$scratch/tool"
 }
 
 test_script_without_an_interpreter_line_is_given_to_the_shell() {
     # shellcheck disable=SC2016 # the script's own
-    echo 'echo "$1 in epoch $GAVEL_EPOCH"; exit 4' >"$folder/nightly"
-    chmod +x "$folder/nightly"
-    expect 4 run -- "$folder/nightly" works
+    echo 'echo "$1 in epoch $GAVEL_EPOCH"; exit 4' >"$scratch/nightly"
+    chmod +x "$scratch/nightly"
+    expect 4 run -- "$scratch/nightly" works
     same "$output" "works in epoch 1"
 }
 
@@ -59,10 +59,10 @@ test_words_of_the_command_are_left_alone() {
 test_there_must_be_something_to_run() {
     refuses 2 "gavel run -- COMMAND" "gavel run -f FILE" --
     yaml 'lease: 9s'
-    refuses 2 "gavel run -- COMMAND" -- -f "$folder/gavel.yaml"
+    refuses 2 "gavel run -- COMMAND" -- -f "$scratch/gavel.yaml"
     yaml 'children:\n  - command: "true"'
-    refuses 2 "command line" "gavel.yaml has children" "leave one" -- -f "$folder/gavel.yaml" -- true
-    expect 2 "$GAVEL" once --store "$store" --key k -f "$folder/gavel.yaml"
+    refuses 2 "command line" "gavel.yaml has children" "leave one" -- -f "$scratch/gavel.yaml" -- true
+    expect 2 "$GAVEL" once --store "$store" --key k -f "$scratch/gavel.yaml"
 }
 
 # A value that is wrong for each option, by the kind of its value in --help.
@@ -89,7 +89,7 @@ test_every_option_has_flag_variable_and_key() {
         refuses 2 "--$flag: " "$wrong" -- "${option[@]}" -- true
         expect 2 env "GAVEL_${key^^}=$wrong" "$GAVEL" run --store "$store" -- true
         has "$errors" "$wrong"
-        refuses 2 "gavel.yaml:1: $key: " "$wrong" -- -f "$folder/gavel.yaml" -- true
+        refuses 2 "gavel.yaml:1: $key: " "$wrong" -- -f "$scratch/gavel.yaml" -- true
         count=$((count + 1))
     done < <("$GAVEL" run --help | sed -nE '/^How the command/,/^$/s/^ +--(\[no-\])?([a-z-]+) ?([A-Z]*).*/\2 \3/p')
     ((count >= 12)) || fail "--help lists only $count options"
@@ -97,9 +97,9 @@ test_every_option_has_flag_variable_and_key() {
 
 test_commands_of_options_come_from_flag_variable_and_file() {
     yaml 'on_elected: echo from the file'
-    same "$(run -f "$folder/gavel.yaml" -- true 2>/dev/null)" "from the file"
-    same "$(GAVEL_ON_ELECTED='echo from the variable' run -f "$folder/gavel.yaml" -- true 2>/dev/null)" "from the variable"
-    same "$(GAVEL_ON_ELECTED=x run -f "$folder/gavel.yaml" --on-elected 'echo from the flag' -- true 2>/dev/null)" \
+    same "$(run -f "$scratch/gavel.yaml" -- true 2>/dev/null)" "from the file"
+    same "$(GAVEL_ON_ELECTED='echo from the variable' run -f "$scratch/gavel.yaml" -- true 2>/dev/null)" "from the variable"
+    same "$(GAVEL_ON_ELECTED=x run -f "$scratch/gavel.yaml" --on-elected 'echo from the flag' -- true 2>/dev/null)" \
         "from the flag"
     same "$(GAVEL_ON_DEMOTED='echo $GAVEL_EPOCH' run --group other -- true 2>/dev/null)" 1
 }
@@ -110,11 +110,11 @@ test_grace_is_an_older_name_of_stop_grace() {
     same "$(stop_grace --grace 300ms)" 300
     same "$(GAVEL_GRACE=310ms stop_grace)" 310
     yaml 'grace: 320ms'
-    same "$(stop_grace -f "$folder/gavel.yaml")" 320
-    same "$(GAVEL_GRACE=310ms stop_grace -f "$folder/gavel.yaml")" 310
-    same "$(GAVEL_GRACE=310ms stop_grace -f "$folder/gavel.yaml" --stop-grace 330ms)" 330
+    same "$(stop_grace -f "$scratch/gavel.yaml")" 320
+    same "$(GAVEL_GRACE=310ms stop_grace -f "$scratch/gavel.yaml")" 310
+    same "$(GAVEL_GRACE=310ms stop_grace -f "$scratch/gavel.yaml" --stop-grace 330ms)" 330
     yaml 'grace: 320ms\nstop_grace: 300ms'
-    expect 2 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml"
+    expect 2 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
     has "$errors" "gavel.yaml:2:"
     has "$errors" "line 1 already"
 }
@@ -129,12 +129,12 @@ test_lease_that_is_proposed_for_a_grace_works() {
 
 test_graces_of_children_must_fit() {
     yaml 'grace: 2s\nlease: 9s\nchildren:\n  - {name: a, command: x, grace: 1s}\n  - {name: b, command: y, grace: 600ms}'
-    refuses 7 "a 1000 + b 600 = 1600 ms" "--stop-grace 2100ms" -- -f "$folder/gavel.yaml"
-    expect 7 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml"
+    refuses 7 "a 1000 + b 600 = 1600 ms" "--stop-grace 2100ms" -- -f "$scratch/gavel.yaml"
+    expect 7 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
     has "$errors" "1600 ms"
-    expect 0 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml" --grace 2100ms --lease 9s
+    expect 0 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml" --grace 2100ms --lease 9s
     has "$output" "Children, in the order in which they stop"
-    same "$("$GAVEL" check --store "$store" --json -f "$folder/gavel.yaml" --grace 3s |
+    same "$("$GAVEL" check --store "$store" --json -f "$scratch/gavel.yaml" --grace 3s |
         "$JSON_GET" children.0.grace_ms children.1.name bounds.kill_begins_ms bounds.stopped_by_ms |
         awk '{ print $1, $2, $4 - $3 }')" "1000 b 500"
 }
@@ -144,59 +144,59 @@ test_children_are_checked_by_every_command() {
     local command
     yaml 'lease: 5s\nchildren:\n  - command: x\n    graze: 3s'
     for command in leader status candidates check version; do
-        expect 2 "$GAVEL" "$command" -f "$folder/gavel.yaml"
+        expect 2 "$GAVEL" "$command" -f "$scratch/gavel.yaml"
         has "$errors" "gavel.yaml:4:"
         has "$errors" 'did you mean "grace"?'
     done
     yaml 'children:\n  - command: x'
-    expect 0 "$GAVEL" version -c "$folder/gavel.yaml"
-    expect 0 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml"
+    expect 0 "$GAVEL" version -c "$scratch/gavel.yaml"
+    expect 0 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
 }
 
 test_what_the_system_refuses_is_told_with_the_line() {
     yaml '\nchildren:\n  - command: "true"\n    user: no-such-user'
-    refuses 2 "gavel.yaml:3: true: " '"no-such-user"' -- -f "$folder/gavel.yaml"
-    yaml 'children:\n  - command: "true"\n    directory: /no/such/folder'
-    refuses 2 "gavel.yaml:2: true: " "/no/such/folder" -- -f "$folder/gavel.yaml"
+    refuses 2 "gavel.yaml:3: true: " '"no-such-user"' -- -f "$scratch/gavel.yaml"
+    yaml 'children:\n  - command: "true"\n    directory: /no/such/directory'
+    refuses 2 "gavel.yaml:2: true: " "/no/such/directory" -- -f "$scratch/gavel.yaml"
     yaml 'children:\n  - command: [no-such-thing]'
-    refuses 127 "gavel.yaml:2: no-such-thing: " -- -f "$folder/gavel.yaml"
+    refuses 127 "gavel.yaml:2: no-such-thing: " -- -f "$scratch/gavel.yaml"
 }
 
-# Each child with its own folder, variables and program; the second only when the first is ready.
+# Each child with its own directory, variables and program; the second only when the first is ready.
 test_children_run_as_the_file_says() {
-    mkdir "$folder/home"
-    printf '#!/bin/sh\necho "$PWD $PORT $GAVEL_EPOCH" >>../log\necho ready >&5\nexec sleep 100\n' >"$folder/home/db"
-    chmod +x "$folder/home/db"
+    mkdir "$scratch/home"
+    printf '#!/bin/sh\necho "$PWD $PORT $GAVEL_EPOCH" >>../log\necho ready >&5\nexec sleep 100\n' >"$scratch/home/db"
+    chmod +x "$scratch/home/db"
     yaml "store: $store" "lease: 8s" "call_timeout: 2s" "candidate_timeout: 10s" "children:" \
-        "  - command: [./db]" "    directory: $folder/home" '    environment: {PORT: "5432"}' '    ready: {fd: 5}' \
-        "  - command: echo web \${PORT-unset} >>$folder/log; read line && echo input; exec sleep 100" \
+        "  - command: [./db]" "    directory: $scratch/home" '    environment: {PORT: "5432"}' '    ready: {fd: 5}' \
+        "  - command: echo web \${PORT-unset} >>$scratch/log; read line && echo input; exec sleep 100" \
         "    name: web" "  - name: end" \
-        "    command: until grep -q web $folder/log; do sleep 0.02; done" "    on_exit: stop"
-    same "$(run -f "$folder/gavel.yaml" <<<"nobody reads this" 2>"$folder/run.err")" ""
-    same "$(cat "$folder/log")" "$folder/home 5432 1"$'\n'"web unset"
+        "    command: until grep -q web $scratch/log; do sleep 0.02; done" "    on_exit: stop"
+    same "$(run -f "$scratch/gavel.yaml" <<<"nobody reads this" 2>"$scratch/run.err")" ""
+    same "$(cat "$scratch/log")" "$scratch/home 5432 1"$'\n'"web unset"
 }
 
 test_single_child_of_a_file_keeps_the_input() {
     yaml 'children:\n  - {command: cat, on_exit: stop}'
-    same "$(run -f "$folder/gavel.yaml" <<<"some text" 2>/dev/null)" "some text"
+    same "$(run -f "$scratch/gavel.yaml" <<<"some text" 2>/dev/null)" "some text"
 }
 
 # Root becomes that user, with its own groups and its HOME; anybody else is told to be root.
 test_child_runs_as_another_user() {
     if ((EUID != 0)); then
         yaml 'children:\n  - {command: id, user: root}'
-        refuses 2 "only root may" root -- -f "$folder/gavel.yaml"
+        refuses 2 "only root may" root -- -f "$scratch/gavel.yaml"
         return
     fi
     yaml 'children:\n  - {command: "id -un; id -G; echo $HOME", user: nobody, on_exit: stop}'
-    chmod 755 "$folder"
-    same "$(run -f "$folder/gavel.yaml" 2>/dev/null)" \
+    chmod 755 "$scratch"
+    same "$(run -f "$scratch/gavel.yaml" 2>/dev/null)" \
         "nobody"$'\n'"$(id -G nobody)"$'\n'"$(getent passwd nobody | cut -d: -f6)"
 }
 
-test_command_finds_its_store_from_another_folder() {
-    mkdir "$folder/elsewhere"
-    cd "$folder"
+test_command_finds_its_store_from_another_directory() {
+    mkdir "$scratch/elsewhere"
+    cd "$scratch"
     # shellcheck disable=SC2016 # for the command's own shell
     same "$(timeout "$limit_s" "$GAVEL" run --store ./gavel.db "${times[@]}" --id me -- \
         sh -c 'cd elsewhere; "$0" leader' "$GAVEL" 2>/dev/null)" me

@@ -12,17 +12,17 @@ source "$SOURCE_ROOT/tests/e2e/run/run_lib.sh"
 test_command_that_is_not_there() {
     expect 127 "$GAVEL" run --store "$store" -- no-such-command-at-all
     has "$errors" no-such-command-at-all
-    expect 127 "$GAVEL" run --store "$store" -- "$folder/missing" argument
-    has "$errors" "$folder/missing"
+    expect 127 "$GAVEL" run --store "$store" -- "$scratch/missing" argument
+    has "$errors" "$scratch/missing"
     [[ ! -e $store ]] || fail "it took part"
 }
 
 test_command_that_cannot_be_executed() {
-    echo 'echo hello' >"$folder/script"
-    expect 126 "$GAVEL" run --store "$store" -- "$folder/script"
-    has "$errors" "$folder/script"
-    expect 126 "$GAVEL" run --store "$store" -- "$folder"
-    has "$errors" "$folder"
+    echo 'echo hello' >"$scratch/script"
+    expect 126 "$GAVEL" run --store "$store" -- "$scratch/script"
+    has "$errors" "$scratch/script"
+    expect 126 "$GAVEL" run --store "$store" -- "$scratch"
+    has "$errors" "$scratch"
     [[ ! -e $store ]] || fail "it took part"
 }
 
@@ -33,13 +33,13 @@ test_no_command() {
 }
 
 test_command_that_vanishes_while_standing_by() {
-    printf '#!/bin/sh\necho started\n' >"$folder/command"
-    chmod +x "$folder/command"
-    run a -- "$BEAT" "$folder/beats"
+    printf '#!/bin/sh\necho started\n' >"$scratch/command"
+    chmod +x "$scratch/command"
+    run a -- "$BEAT" "$scratch/beats"
     await beats
-    run b -- "$folder/command"
+    run b -- "$scratch/command"
     await has_candidates 2
-    rm "$folder/command"
+    rm "$scratch/command"
     kill -KILL "${pid_of[a]}"
     ended a 137
     ended b 127
@@ -53,7 +53,7 @@ test_command_that_ends_at_once() {
 }
 
 test_command_that_ignores_sigterm() {
-    run a -- "$BEAT" "$folder/beats" --ignore-term --sessions 2 --daemon
+    run a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 2 --daemon
     await beats
     kill -TERM "${pid_of[a]}"
     ended a 137
@@ -62,13 +62,13 @@ test_command_that_ignores_sigterm() {
 }
 
 test_command_that_forks_away() {
-    expect 6 timeout "$limit_s" "$GAVEL" run --store "$store" -- "$BEAT" "$folder/beats" --daemon --sessions 1 --count 3 --exit 6
+    expect 6 timeout "$limit_s" "$GAVEL" run --store "$store" -- "$BEAT" "$scratch/beats" --daemon --sessions 1 --count 3 --exit 6
     all_gone || fail "the daemon lives on"
     state_is released || fail "the mandate was not released"
 }
 
 test_command_that_never_stays_in_one_place() {
-    run a -- "$BEAT" "$folder/beats" --comet --daemon
+    run a -- "$BEAT" "$scratch/beats" --comet --daemon
     await beats
     kill -TERM "${pid_of[a]}"
     ended a 143
@@ -76,24 +76,24 @@ test_command_that_never_stays_in_one_place() {
 }
 
 test_command_that_floods_stdout() {
-    run a -- "$BEAT" "$folder/beats" --flood
-    big() { (($(stat -c %s "$folder/a.out") > 20000000)); }
+    run a -- "$BEAT" "$scratch/beats" --flood
+    big() { (($(stat -c %s "$scratch/a.out") > 20000000)); }
     await big
     leads a || fail "it does not lead any more"
     kill -TERM "${pid_of[a]}"
     ended a 143
-    : >"$folder/a.out"
+    : >"$scratch/a.out"
 }
 
 # Nobody reads what it writes: it hangs there, and gavel must not, with or without the pipes for the prefix.
 test_command_that_floods_a_reader_that_does_not_read() {
     local option
-    mkfifo "$folder/pipe"
-    exec 7<>"$folder/pipe"
+    mkfifo "$scratch/pipe"
+    exec 7<>"$scratch/pipe"
     for option in --no-prefix --prefix; do
-        rm -f "$folder/beats"
+        rm -f "$scratch/beats"
         "$GAVEL" run --store "$store" --id a --lease 2s --heartbeat 300ms --call-timeout 300ms --grace 600ms $option -- \
-            "$BEAT" "$folder/beats" --flood --ignore-term >"$folder/pipe" 2>"$folder/a.err" &
+            "$BEAT" "$scratch/beats" --flood --ignore-term >"$scratch/pipe" 2>"$scratch/a.err" &
         pid_of[a]=$!
         await beats
         same_epoch_for_two_leases
@@ -114,11 +114,11 @@ same_epoch_for_two_leases() {
 }
 
 test_elector_that_is_frozen_for_longer_than_the_lease() {
-    run_short a -- "$BEAT" "$folder/beats" --ignore-term --sessions 1 --daemon
+    run_short a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1 --daemon
     await beats
     kill -STOP "${pid_of[a]}"
     await all_gone
-    run_short b -- "$BEAT" "$folder/beats"
+    run_short b -- "$BEAT" "$scratch/beats"
     await has_epochs 2
     leads b || fail "b does not lead"
     kill -CONT "${pid_of[a]}"
@@ -134,10 +134,10 @@ test_elector_that_is_frozen_for_longer_than_the_lease() {
 
 test_everything_frozen_for_longer_than_the_lease() {
     local guard command
-    run_short a -- "$BEAT" "$folder/beats"
+    run_short a -- "$BEAT" "$scratch/beats"
     await beats
     guard=$(guard_of a) command=$(command_of a)
-    run_short b -- "$BEAT" "$folder/beats"
+    run_short b -- "$BEAT" "$scratch/beats"
     await has_candidates 2
     kill -STOP "${pid_of[a]}" "$guard" "$command"
     await has_epochs 2
@@ -151,7 +151,7 @@ test_everything_frozen_for_longer_than_the_lease() {
 }
 
 test_guard_that_is_killed() {
-    run a -- "$BEAT" "$folder/beats" --ignore-term --sessions 1 --daemon
+    run a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1 --daemon
     await beats
     kill -KILL "$(guard_of a)"
     ended a 1
@@ -161,10 +161,10 @@ test_guard_that_is_killed() {
 }
 
 test_store_gone_for_longer_than_the_lease() {
-    run_short a -- "$BEAT" "$folder/beats" --ignore-term --sessions 1
+    run_short a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1
     await beats
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
+    await test -s "$scratch/lock.out"
     await all_gone
     logged a 'reason=lapsed' || await logged a 'reason=lapsed'
     process_is_gone "${pid_of[a]}" && fail "it has ended"
@@ -177,22 +177,22 @@ test_store_gone_for_longer_than_the_lease() {
 }
 
 test_elector_killed_while_the_store_is_away() {
-    run_short a -- "$BEAT" "$folder/beats" --ignore-term --sessions 1
+    run_short a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1
     await beats
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
+    await test -s "$scratch/lock.out"
     kill -KILL "${pid_of[a]}"
     ended a 137
     await all_gone
     kill -KILL "${pid_of[lock]}"
     ended lock 137
-    run_short b -- "$BEAT" "$folder/beats"
+    run_short b -- "$BEAT" "$scratch/beats"
     await has_epochs 2
     judged_well
 }
 
 test_store_that_is_deleted() {
-    run a -- "$BEAT" "$folder/beats" --ignore-term
+    run a -- "$BEAT" "$scratch/beats" --ignore-term
     await beats
     rm "$store" "$store"-*
     await all_gone
@@ -202,19 +202,19 @@ test_store_that_is_deleted() {
 }
 
 test_store_that_cannot_be_used() {
-    expect 4 timeout "$limit_s" "$GAVEL" run --store "$folder" -- true
+    expect 4 timeout "$limit_s" "$GAVEL" run --store "$scratch" -- true
     has "$errors" "not a file"
     head -c 8192 /dev/urandom >"$store"
     expect 4 timeout "$limit_s" "$GAVEL" run --store "$store" -- true
     has "$errors" "$store"
 }
 
-# own_disk SIZE: how to have a small file system at $folder/disk; skips where none can be mounted.
+# own_disk SIZE: how to have a small file system at $scratch/disk; skips where none can be mounted.
 own_disk() {
     enter=(unshare --mount)
     (($(id -u) == 0)) || enter=(unshare --user --map-root-user --mount)
-    mkdir "$folder/disk"
-    "${enter[@]}" mount -t tmpfs -o "size=$1" none "$folder/disk" 2>/dev/null ||
+    mkdir "$scratch/disk"
+    "${enter[@]}" mount -t tmpfs -o "size=$1" none "$scratch/disk" 2>/dev/null ||
         skip "this machine does not let us mount a small file system"
 }
 
@@ -223,14 +223,14 @@ test_full_disk() {
     expect 4 timeout "$limit_s" "${enter[@]}" bash -c '
         mount -t tmpfs -o size=64k none "$1/disk"
         dd if=/dev/zero of="$1/disk/filler" bs=4096 status=none 2>/dev/null
-        exec "$GAVEL" run --store "$1/disk/gavel.db" -- touch "$1/started"' sh "$folder"
-    has "$errors" "$folder/disk"
-    [[ ! -e $folder/started ]] || fail "the command was started"
+        exec "$GAVEL" run --store "$1/disk/gavel.db" -- touch "$1/started"' sh "$scratch"
+    has "$errors" "$scratch/disk"
+    [[ ! -e $scratch/started ]] || fail "the command was started"
 }
 
 test_disk_that_fills_up_while_leading() {
     own_disk 1m
-    mkfifo "$folder/go"
+    mkfifo "$scratch/go"
     run_as a "${enter[@]}" bash -c '
         exec 5<>"$1/go" # once: whoever opens it for each line may meet the writer of the last one, and its end
         mount -t tmpfs -o size=1m none "$1/disk"
@@ -242,14 +242,14 @@ test_disk_that_fills_up_while_leading() {
         rm "$1/disk/filler"
         read -r _ <&5
         kill -TERM $!
-        wait $!' sh "$folder"
+        wait $!' sh "$scratch"
     await beats
-    echo >"$folder/go"
+    echo >"$scratch/go"
     await all_gone
     await logged a 'reason=lapsed'
-    echo >"$folder/go"
+    echo >"$scratch/go"
     await has_epochs 2
-    echo >"$folder/go"
+    echo >"$scratch/go"
     ended a 137
     judged_well
 }
@@ -262,7 +262,7 @@ no_more_descriptors() {
 }
 
 test_guard_without_descriptors_ends_the_tree_of_a_dead_elector() {
-    run a -- "$BEAT" "$folder/beats" --ignore-term --sessions 2 --daemon
+    run a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 2 --daemon
     await beats
     no_more_descriptors "$(guard_of a)"
     kill -KILL "${pid_of[a]}"
@@ -272,19 +272,19 @@ test_guard_without_descriptors_ends_the_tree_of_a_dead_elector() {
 }
 
 test_guard_without_descriptors_ends_the_tree_in_time() {
-    run_short a -- "$BEAT" "$folder/beats" --ignore-term --sessions 2 --daemon
+    run_short a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 2 --daemon
     await beats
     no_more_descriptors "$(guard_of a)"
     kill -STOP "${pid_of[a]}"
     await all_gone
-    run_short b -- "$BEAT" "$folder/beats"
+    run_short b -- "$BEAT" "$scratch/beats"
     await has_epochs 2
     kill -CONT "${pid_of[a]}"
     judged_well
 }
 
 test_elector_without_descriptors_goes_on() {
-    run a -- "$BEAT" "$folder/beats" --ignore-term --sessions 1
+    run a -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1
     await beats
     no_more_descriptors "${pid_of[a]}"
     kill -KILL "$(guard_of a)"
@@ -294,11 +294,11 @@ test_elector_without_descriptors_goes_on() {
 
 test_start_without_descriptors_is_an_error() {
     local code=0
-    (ulimit -n 6 && exec timeout "$limit_s" "$GAVEL" run --store "$store" -- touch "$folder/started") \
-        >"$folder/a.out" 2>"$folder/a.err" || code=$?
-    ((code > 0 && code < 8)) || fail "exit code $code: $(cat "$folder/a.err")"
-    [[ ! -e $folder/started ]] || fail "the command was started"
-    [[ -s $folder/a.err ]] || fail "it does not say why"
+    (ulimit -n 6 && exec timeout "$limit_s" "$GAVEL" run --store "$store" -- touch "$scratch/started") \
+        >"$scratch/a.out" 2>"$scratch/a.err" || code=$?
+    ((code > 0 && code < 8)) || fail "exit code $code: $(cat "$scratch/a.err")"
+    [[ ! -e $scratch/started ]] || fail "the command was started"
+    [[ -s $scratch/a.err ]] || fail "it does not say why"
 }
 
 run_tests "$@"

@@ -8,7 +8,7 @@ source "$SOURCE_ROOT/tests/e2e/run/run_lib.sh"
 frozen() { [[ $(awk '{ print $3 }' "/proc/$1/stat") == T ]]; }
 
 # How many processes beat into this test's log.
-beat_count() { grep -lsaF "$folder/beats" /proc/[0-9]*/cmdline | xargs -r -n 1 dirname | sed 's|$|/exe|' | xargs -r -n 1 readlink | grep -cxF "$BEAT" || true; }
+beat_count() { grep -lsaF "$scratch/beats" /proc/[0-9]*/cmdline | xargs -r -n 1 dirname | sed 's|$|/exe|' | xargs -r -n 1 readlink | grep -cxF "$BEAT" || true; }
 
 freeze() {
     kill -STOP "$1"
@@ -31,7 +31,7 @@ test_guard_that_was_frozen_while_standing_by_does_not_hold_the_group() {
 }
 
 test_frozen_guard_does_not_keep_the_elector_from_ending() {
-    run_as a "$GAVEL" run --no-election --grace 300ms -- "$BEAT" "$folder/beats"
+    run_as a "$GAVEL" run --no-election --grace 300ms -- "$BEAT" "$scratch/beats"
     await beats
     freeze "$(guard_of a)"
     kill -TERM "${pid_of[a]}"
@@ -43,7 +43,7 @@ test_guard_that_is_frozen_as_soon_as_it_has_forked_leaves_no_command_behind() {
     local guard
     run_short a -- sleep 100
     await logged a "runs the command"
-    run_short b -- "$BEAT" "$folder/beats" --ignore-term
+    run_short b -- "$BEAT" "$scratch/beats" --ignore-term
     await has_candidates 2
     guard=$(guard_of b)
     # Stop it the moment a child shows; a loop in the shell is quick enough often, not always.
@@ -51,17 +51,17 @@ test_guard_that_is_frozen_as_soon_as_it_has_forked_leaves_no_command_behind() {
     kill -TERM "${pid_of[a]}"
     ended a 143
     wait $! || true
-    run_short c -- "$BEAT" "$folder/beats"
+    run_short c -- "$BEAT" "$scratch/beats"
     await leads c
     await has_epochs 2
     judged_well
 }
 
 test_stderr_that_nobody_reads_holds_nothing() {
-    mkfifo "$folder/full"
-    exec 7<>"$folder/full"
-    dd if=/dev/zero of="$folder/full" bs=4096 count=256 oflag=nonblock 2>/dev/null || true # until it is full
-    "$GAVEL" run --store "$store" --id a -- sh -c 'exit 3' 2>"$folder/full" &
+    mkfifo "$scratch/full"
+    exec 7<>"$scratch/full"
+    dd if=/dev/zero of="$scratch/full" bs=4096 count=256 oflag=nonblock 2>/dev/null || true # until it is full
+    "$GAVEL" run --store "$store" --id a -- sh -c 'exit 3' 2>"$scratch/full" &
     pid_of[a]=$!
     ended a 3
     nobody_leads || fail "the group is still held"
@@ -80,9 +80,9 @@ test_former_leader_that_stands_by_ends_with_0() {
 
 test_restart_of_an_only_child_leaves_nothing_of_it_behind() {
     run a --on-exit restart --restart-limit 100 -- \
-        sh -c '"$0" "$1" --ignore-term --sessions 1 & sleep 0.3; echo again >>"$1.count"; exit 1' "$BEAT" "$folder/beats"
-    await test -s "$folder/beats.count"
-    await eval '(($(wc -l <"$folder/beats.count") >= 4))'
+        sh -c '"$0" "$1" --ignore-term --sessions 1 & sleep 0.3; echo again >>"$1.count"; exit 1' "$BEAT" "$scratch/beats"
+    await test -s "$scratch/beats.count"
+    await eval '(($(wc -l <"$scratch/beats.count") >= 4))'
     # Two for each incarnation; if something of each were left, there would be more by now.
     (($(beat_count) <= 4)) || fail "something of former ones is left"
     kill -TERM "${pid_of[a]}"
@@ -93,7 +93,7 @@ test_restart_of_an_only_child_leaves_nothing_of_it_behind() {
 test_resigning_again_and_again_cools_down() {
     run a --on-exit resign --restart-limit 3 --restart-window 60s --cool-down 60s -- true
     await logged a "restarted too often"
-    [[ $(grep -c 'msg=leads ' "$folder/a.err") == 4 ]] || fail "it led $(grep -c 'msg=leads ' "$folder/a.err") times"
+    [[ $(grep -c 'msg=leads ' "$scratch/a.err") == 4 ]] || fail "it led $(grep -c 'msg=leads ' "$scratch/a.err") times"
 }
 
 test_what_needs_an_election_is_refused_without_one() {

@@ -10,15 +10,15 @@ test_command_with_ten_thousand_children() {
     most=$(cat /proc/sys/kernel/pid_max)
     ((most >= 20000)) || skip "this machine has no room for so many processes (pid_max $most)"
     limit_s=60
-    run a -- sh -c '"$0" "$1" --children 10000 --ready 3 3>"$2/ready"' "$BEAT" "$folder/beats" "$folder"
-    await test -s "$folder/ready"
+    run a -- sh -c '"$0" "$1" --children 10000 --ready 3 3>"$2/ready"' "$BEAT" "$scratch/beats" "$scratch"
+    await test -s "$scratch/ready"
     kill -KILL "${pid_of[a]}"
     ended a 137
     await state_is released
     all_gone || fail "it was released before all were dead"
-    rm "$folder/ready" "$folder/beats"
-    run a -- sh -c 'trap "" TERM; "$0" "$1" --children 10000 --ready 3 3>"$2/ready"' "$BEAT" "$folder/beats" "$folder"
-    await test -s "$folder/ready"
+    rm "$scratch/ready" "$scratch/beats"
+    run a -- sh -c 'trap "" TERM; "$0" "$1" --children 10000 --ready 3 3>"$2/ready"' "$BEAT" "$scratch/beats" "$scratch"
+    await test -s "$scratch/ready"
     kill -TERM "${pid_of[a]}"
     ended a 137
     all_gone || fail "something is left"
@@ -27,10 +27,10 @@ test_command_with_ten_thousand_children() {
 test_a_thousand_children_are_gone_before_the_deadline() {
     local deadline now
     run a --lease 6s --grace 2s --call-timeout 1s -- sh -c \
-        '"$0" "$1" --children 1000 --ready 3 3>"$2/ready"' "$BEAT" "$folder/beats" "$folder"
-    await test -s "$folder/ready"
+        '"$0" "$1" --children 1000 --ready 3 3>"$2/ready"' "$BEAT" "$scratch/beats" "$scratch"
+    await test -s "$scratch/ready"
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
-    await test -s "$folder/lock.out"
+    await test -s "$scratch/lock.out"
     await all_gone
     now=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
     # The lease, less drift and margin, after the store took the last renewal; both are times of the same clock.

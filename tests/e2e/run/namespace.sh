@@ -11,7 +11,7 @@ needs_namespace() { "${namespace[@]}" true 2>/dev/null || skip "no pid namespace
 
 test_namespace_ends_the_tree_when_elector_and_guard_are_killed() {
     needs_namespace
-    run_short a -- "${namespace[@]}" "$BEAT" "$folder/beats" --ignore-term --sessions 2
+    run_short a -- "${namespace[@]}" "$BEAT" "$scratch/beats" --ignore-term --sessions 2
     await beats
     kill -KILL "${pid_of[a]}" "$(guard_of a)"
     await all_gone
@@ -19,7 +19,7 @@ test_namespace_ends_the_tree_when_elector_and_guard_are_killed() {
 }
 
 test_without_a_namespace_the_command_itself_dies() {
-    run_short a -- "$BEAT" "$folder/beats" --ignore-term
+    run_short a -- "$BEAT" "$scratch/beats" --ignore-term
     await beats
     kill -KILL "${pid_of[a]}" "$(guard_of a)"
     await all_gone
@@ -28,7 +28,7 @@ test_without_a_namespace_the_command_itself_dies() {
 
 test_namespace_is_stopped_in_order_like_any_command() {
     needs_namespace
-    run_short a -- "${namespace[@]}" sh -c 'trap "exit 5" TERM; "$0" "$1" & while :; do sleep 0.05; done' "$BEAT" "$folder/beats"
+    run_short a -- "${namespace[@]}" sh -c 'trap "exit 5" TERM; "$0" "$1" & while :; do sleep 0.05; done' "$BEAT" "$scratch/beats"
     await beats
     kill -TERM "${pid_of[a]}"
     ended a 5

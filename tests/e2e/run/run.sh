@@ -38,9 +38,9 @@ test_arguments_reach_the_command_as_they_are() {
 }
 
 test_input_and_output_are_untouched() {
-    head -c 300000 /dev/urandom >"$folder/in"
-    alone -- cat <"$folder/in" >"$folder/out" 2>"$folder/a.err"
-    cmp "$folder/in" "$folder/out" || fail "what came out is not what went in"
+    head -c 300000 /dev/urandom >"$scratch/in"
+    alone -- cat <"$scratch/in" >"$scratch/out" 2>"$scratch/a.err"
+    cmp "$scratch/in" "$scratch/out" || fail "what came out is not what went in"
     expect 0 alone --log-level error -- sh -c 'echo to stdout; echo to stderr >&2'
     same "$output" "to stdout"
     same "$errors" "to stderr"
@@ -57,7 +57,7 @@ test_command_has_the_signals_that_somebody_meant() {
         "$GAVEL" run --store "$store" --id a -- grep -E '^Sig(Blk|Ign)' /proc/self/status
     ended a 0
     # Signals 32 and 33 are the C library's own, and env(1) leaves them as it got them.
-    same "$(awk '{ print $2 }' "$folder/a.out" | while read -r mask; do printf '%x ' $((0x$mask & 0x7fffffff)); done)" '0 7 '
+    same "$(awk '{ print $2 }' "$scratch/a.out" | while read -r mask; do printf '%x ' $((0x$mask & 0x7fffffff)); done)" '0 7 '
 }
 
 # A job in the background has SIGINT ignored; a command that is to be stopped by it is stopped all the same.
@@ -81,11 +81,11 @@ test_signals_left_behind_by_a_careless_parent_change_nothing() {
 }
 
 test_command_runs_only_while_leading() {
-    run a -- "$BEAT" "$folder/beats"
+    run a -- "$BEAT" "$scratch/beats"
     await beats
     run b -- sh -c 'echo started; exec sleep 60'
     await has_candidates 2
-    [[ ! -s $folder/b.out ]] || fail "the standby's command runs"
+    [[ ! -s $scratch/b.out ]] || fail "the standby's command runs"
     kill -TERM "${pid_of[a]}"
     ended a 143
     await printed b started
@@ -129,7 +129,7 @@ test_term_signal_can_be_chosen() {
 }
 
 test_signals_of_a_standby() {
-    run a -- "$BEAT" "$folder/beats"
+    run a -- "$BEAT" "$scratch/beats"
     await beats
     run b -- sh -c 'echo started'
     await has_candidates 2
@@ -141,7 +141,7 @@ test_signals_of_a_standby() {
 }
 
 test_second_signal_ends_the_command_at_once() {
-    run a --lease 120s --grace 60s --candidate-timeout 120s -- "$BEAT" "$folder/beats" --ignore-term
+    run a --lease 120s --grace 60s --candidate-timeout 120s -- "$BEAT" "$scratch/beats" --ignore-term
     await beats
     kill -TERM "${pid_of[a]}"
     kill_again() { kill -TERM "${pid_of[a]}" || true; process_is_gone "${pid_of[a]}"; }
@@ -152,31 +152,31 @@ test_second_signal_ends_the_command_at_once() {
 }
 
 test_on_exit_resign_lets_another_lead() {
-    run a --on-exit resign -- sh -c 'echo "a $GAVEL_EPOCH" >>"$0/story"; exit 3' "$folder"
-    await grep -q 'a 1' "$folder/story"
-    run b -- sh -c 'echo "b $GAVEL_EPOCH" >>"$0/story"; exec sleep 60' "$folder"
-    await grep -q b "$folder/story"
+    run a --on-exit resign -- sh -c 'echo "a $GAVEL_EPOCH" >>"$0/story"; exit 3' "$scratch"
+    await grep -q 'a 1' "$scratch/story"
+    run b -- sh -c 'echo "b $GAVEL_EPOCH" >>"$0/story"; exec sleep 60' "$scratch"
+    await grep -q b "$scratch/story"
     process_is_gone "${pid_of[a]}" && fail "a has ended"
     leads b || fail "b does not lead"
 }
 
 test_on_exit_restart_keeps_the_epoch() {
     run a --on-exit restart -- sh -c 'echo "$GAVEL_EPOCH $$" >>"$0/story"; [ "$(wc -l <"$0/story")" -gt 2 ] &&
-        exec sleep 60; exit 1' "$folder"
-    three() { (($(wc -l <"$folder/story") == 3)); }
+        exec sleep 60; exit 1' "$scratch"
+    three() { (($(wc -l <"$scratch/story") == 3)); }
     await three
-    same "$(cut -d' ' -f1 "$folder/story" | sort -u)" 1
-    same "$(cut -d' ' -f2 "$folder/story" | sort -u | wc -l)" 3
+    same "$(cut -d' ' -f1 "$scratch/story" | sort -u)" 1
+    same "$(cut -d' ' -f2 "$scratch/story" | sort -u | wc -l)" 3
     leads a || fail "a does not lead"
 }
 
 test_too_many_restarts_resign_and_cool_down() {
     run a --on-exit restart --restart-limit 2 --restart-window 60s --cool-down 60s -- \
-        sh -c 'echo a >>"$0/story"; exit 1' "$folder"
-    await grep -q a "$folder/story"
-    run b -- sh -c 'echo b >>"$0/story"; exec sleep 60' "$folder"
-    await grep -q b "$folder/story"
-    same "$(grep -c a "$folder/story")" 3 # the first one and two restarts
+        sh -c 'echo a >>"$0/story"; exit 1' "$scratch"
+    await grep -q a "$scratch/story"
+    run b -- sh -c 'echo b >>"$0/story"; exec sleep 60' "$scratch"
+    await grep -q b "$scratch/story"
+    same "$(grep -c a "$scratch/story")" 3 # the first one and two restarts
     process_is_gone "${pid_of[a]}" && fail "a has ended"
     kill -KILL "${pid_of[b]}"
     ended b 137
@@ -187,40 +187,40 @@ test_too_many_restarts_resign_and_cool_down() {
 
 test_after_cooling_down_it_leads_again() {
     run a --on-exit restart --restart-limit 1 --restart-window 60s --cool-down 300ms -- \
-        sh -c 'echo "$GAVEL_EPOCH" >>"$0/story"; exit 1' "$folder"
-    await grep -q 3 "$folder/story" # twice each epoch
-    same "$(grep -c 1 "$folder/story")" 2
+        sh -c 'echo "$GAVEL_EPOCH" >>"$0/story"; exit 1' "$scratch"
+    await grep -q 3 "$scratch/story" # twice each epoch
+    same "$(grep -c 1 "$scratch/story")" 2
 }
 
 test_hooks_run_around_the_command() {
-    cd "$folder"
+    cd "$scratch"
     expect 5 alone --on-elected 'echo "elected $GAVEL_EPOCH" >>story' --on-demoted 'echo "demoted $GAVEL_EPOCH" >>story' \
         -- sh -c 'echo command >>story; exit 5'
     same "$(cat story)" "elected 1"$'\n'"command"$'\n'"demoted 1"
 }
 
 test_hook_that_fails_keeps_the_command_from_starting() {
-    cd "$folder"
+    cd "$scratch"
     run a --cool-down 60s --on-elected 'echo hook >>story; exit 3' -- sh -c 'echo started'
     await test -s story
     run b -- sh -c 'echo started; exec sleep 60'
     await printed b started
-    [[ ! -s $folder/a.out ]] || fail "the command was started"
+    [[ ! -s $scratch/a.out ]] || fail "the command was started"
     same "$(wc -l <story)" 1
 }
 
 test_hook_that_hangs_has_a_time_limit() {
-    run a --cool-down 60s --hook-timeout 200ms --on-elected "exec '$BEAT' '$folder/beats' --ignore-term --sessions 1" \
+    run a --cool-down 60s --hook-timeout 200ms --on-elected "exec '$BEAT' '$scratch/beats' --ignore-term --sessions 1" \
         -- sh -c 'echo started'
     await beats
     await all_gone
     run b -- sh -c 'echo started; exec sleep 60'
     await printed b started
-    [[ ! -s $folder/a.out ]] || fail "the command was started"
+    [[ ! -s $scratch/a.out ]] || fail "the command was started"
 }
 
 test_demoted_hook_that_hangs_does_not_outlive_the_mandate() {
-    run a --hook-timeout 60s --on-demoted "exec '$BEAT' '$folder/beats' --ignore-term" -- sh -c 'echo started; exec sleep 60'
+    run a --hook-timeout 60s --on-demoted "exec '$BEAT' '$scratch/beats' --ignore-term" -- sh -c 'echo started; exec sleep 60'
     await printed a started
     run b -- sh -c 'echo started; exec sleep 60'
     await has_candidates 2
@@ -232,20 +232,20 @@ test_demoted_hook_that_hangs_does_not_outlive_the_mandate() {
 }
 
 test_unhealthy_candidate_does_not_lead_and_a_leader_hands_over() {
-    touch "$folder/ok"
-    run a --healthy "test -e $folder/ok" --healthy-every 100ms -- "$BEAT" "$folder/beats"
+    touch "$scratch/ok"
+    run a --healthy "test -e $scratch/ok" --healthy-every 100ms -- "$BEAT" "$scratch/beats"
     await beats
-    run b --healthy "test -e $folder/never" --healthy-every 100ms -- sh -c 'echo started'
+    run b --healthy "test -e $scratch/never" --healthy-every 100ms -- sh -c 'echo started'
     await logged b unhealthy
     run c -- sh -c 'echo started; exec sleep 60'
     await has_candidates 3
-    rm "$folder/ok"
+    rm "$scratch/ok"
     await printed c started
     all_gone || fail "the command of a is left"
     logged a unhealthy || fail "a does not say why"
     process_is_gone "${pid_of[a]}" && fail "a has ended"
-    [[ ! -s $folder/b.out ]] || fail "b was never healthy and led"
-    touch "$folder/ok"
+    [[ ! -s $scratch/b.out ]] || fail "b was never healthy and led"
+    touch "$scratch/ok"
     await logged a '=healthy'
     kill -KILL "${pid_of[c]}"
     ended c 137
@@ -254,10 +254,10 @@ test_unhealthy_candidate_does_not_lead_and_a_leader_hands_over() {
 
 test_a_health_check_gets_no_passwords_of_stores() {
     export GAVEL_MYSQL_PASSWORD=s3cret-1 GAVEL_ETCD_PASSWORD=s3cret-2 ANOTHER=passed-on
-    run a --healthy "env >$folder/env.new; mv $folder/env.new $folder/env" --healthy-every 100ms -- sleep 1000
-    await test -e "$folder/env"
-    has_not "$(cat "$folder/env")" s3cret
-    has "$(cat "$folder/env")" ANOTHER=passed-on
+    run a --healthy "env >$scratch/env.new; mv $scratch/env.new $scratch/env" --healthy-every 100ms -- sleep 1000
+    await test -e "$scratch/env"
+    has_not "$(cat "$scratch/env")" s3cret
+    has "$(cat "$scratch/env")" ANOTHER=passed-on
 }
 
 test_health_check_that_hangs_is_unhealthy() {
@@ -266,7 +266,7 @@ test_health_check_that_hangs_is_unhealthy() {
     nobody_leads || fail "it leads"
     kill -TERM "${pid_of[a]}"
     ended a 0
-    [[ ! -s $folder/a.out ]] || fail "the command was started"
+    [[ ! -s $scratch/a.out ]] || fail "the command was started"
 }
 
 test_killed_elector_kills_the_command_at_once() {
@@ -289,7 +289,7 @@ test_orphan_grace_asks_first() {
 }
 
 test_orphan_grace_does_not_wait_for_who_ignores_it() {
-    run a --orphan-grace 300ms -- "$BEAT" "$folder/beats" --ignore-term --sessions 1 --daemon
+    run a --orphan-grace 300ms -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1 --daemon
     await beats
     kill -KILL "${pid_of[a]}"
     ended a 137
@@ -309,10 +309,10 @@ test_prefix_tells_whose_line_it_is() {
 # The command goes on with the epoch it was started with, and its deadline is that of the newest.
 test_maximum_mandate_leaves_the_command_alone() {
     local command
-    run_short a --max-mandate 2500ms -- "$BEAT" "$folder/beats" --sessions 1 --ignore-term
+    run_short a --max-mandate 2500ms -- "$BEAT" "$scratch/beats" --sessions 1 --ignore-term
     await beats
     command=$(command_of a)
-    run_short b -- "$BEAT" "$folder/beats"
+    run_short b -- "$BEAT" "$scratch/beats"
     await logged a 'epoch=3'
     same "$(command_of a)" "$command"
     kill -STOP "${pid_of[a]}"
@@ -330,13 +330,13 @@ test_single_instance_runs_at_once() {
 
 test_cgroup_holds_the_tree() {
     local code=0
-    "$GAVEL" run --store "$store" --id probe --contain cgroup -- true >"$folder/probe.out" 2>"$folder/probe.err" || code=$?
+    "$GAVEL" run --store "$store" --id probe --contain cgroup -- true >"$scratch/probe.out" 2>"$scratch/probe.err" || code=$?
     if ((code)); then
         logged probe cgroup || fail "exit code $code, and it does not say why"
         logged probe walk || fail "it does not say what to do"
-        skip "no cgroup can be made here: $(tail -n 1 "$folder/probe.err")"
+        skip "no cgroup can be made here: $(tail -n 1 "$scratch/probe.err")"
     fi
-    run a --contain cgroup -- "$BEAT" "$folder/beats" --ignore-term --sessions 2 --daemon --comet
+    run a --contain cgroup -- "$BEAT" "$scratch/beats" --ignore-term --sessions 2 --daemon --comet
     await beats
     grep -q gavel "/proc/$(command_of a)/cgroup" || fail "the command is in no cgroup of its own"
     kill -TERM "${pid_of[a]}"

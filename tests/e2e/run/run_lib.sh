@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Helpers of the tests of `gavel run`, after lib.sh. The command of most is
-# `beat`, which writes its epoch into $folder/beats each millisecond and holds
+# `beat`, which writes its epoch into $scratch/beats each millisecond and holds
 # a lock on it for as long as any of its processes lives (tests/run).
-# shellcheck disable=SC2154 # folder, store and pid_of are those of lib.sh
+# shellcheck disable=SC2154 # scratch, store and pid_of are those of lib.sh
 set -euo pipefail
 
 : "${BEAT:?the command that beats}" "${BEAT_REFEREE:?the referee of its log}"
@@ -26,9 +26,9 @@ run_short() {
 }
 
 # logged NAME TEXT: whether its log, on stderr, has a line with that text.
-logged() { grep -qF -- "$2" "$folder/$1.err"; }
+logged() { grep -qF -- "$2" "$scratch/$1.err"; }
 
-printed() { grep -qF -- "$2" "$folder/$1.out"; }
+printed() { grep -qF -- "$2" "$scratch/$1.out"; }
 
 # children_of PID: the processes below it, direct ones only.
 children_of() { cat "/proc/$1"/task/*/children 2>/dev/null; }
@@ -50,13 +50,13 @@ command_of() {
 }
 
 # Whether anything has beaten, how many epochs have, and whether nobody is left who could.
-beats() { [[ -s $folder/beats ]]; }
-epochs() { "$BEAT_REFEREE" "$folder/beats" | sed -n 's/^# [0-9]* beats in \([0-9]*\) epochs$/\1/p'; }
+beats() { [[ -s $scratch/beats ]]; }
+epochs() { "$BEAT_REFEREE" "$scratch/beats" | sed -n 's/^# [0-9]* beats in \([0-9]*\) epochs$/\1/p'; }
 has_epochs() { (($(epochs) >= $1)); }
-all_gone() { flock --nonblock --exclusive "$folder/beats" true; }
+all_gone() { flock --nonblock --exclusive "$scratch/beats" true; }
 
 # Nothing of a former epoch was done after a newer one had begun.
-judged_well() { "$BEAT_REFEREE" "$folder/beats" >"$folder/referee.err" || fail "$(cat "$folder/referee.err")"; }
+judged_well() { "$BEAT_REFEREE" "$scratch/beats" >"$scratch/referee.err" || fail "$(cat "$scratch/referee.err")"; }
 
 is_stopped() { [[ $(cut -d' ' -f3 "/proc/$1/stat") == T ]]; }
 state_is() { [[ $("$GAVEL" status --store "$store" --json | "$JSON_GET" state) == "$1" ]]; }

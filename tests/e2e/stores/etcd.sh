@@ -14,7 +14,7 @@ test_a_server_whose_space_is_used_up_and_given_back() {
     await said a became_leader
     ask /v3/maintenance/alarm '{"action":"ACTIVATE","alarm":"NOSPACE"}' >/dev/null
     await said a breaker_open ERR_STORE_FULL
-    await grep -qF 'etcdctl alarm disarm' "$folder/a.err"
+    await grep -qF 'etcdctl alarm disarm' "$scratch/a.err"
     await said a lost_leadership '"reason":"lapsed"'
     ask /v3/maintenance/alarm '{"action":"DEACTIVATE","alarm":"NOSPACE"}' >/dev/null
     await said a breaker_closed
@@ -26,9 +26,9 @@ test_a_server_whose_space_is_used_up_and_given_back() {
 test_a_compaction_costs_neither_mandate_nor_news() {
     local revision
     fresh
-    worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    worker a "$store" "${patient[@]}" -- "$BEAT" "$scratch/beats"
     await beats
-    worker b "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    worker b "$store" "${patient[@]}" -- "$BEAT" "$scratch/beats"
     await has_candidates 2
     await logged b 'msg="another leads"'
     revision=$(ask /v3/kv/range '{"key":"eA=="}' | "$JSON_GET" header.revision)

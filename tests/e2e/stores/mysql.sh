@@ -60,8 +60,8 @@ test_a_user_who_may_only_read_is_refused_at_the_start() {
     expect 0 "$GAVEL" store ping "$store" --count 1 # makes the tables
     as_user looker select
     refused 4 "command denied to user 'looker'" "grant what \`gavel store sql mysql\` prints"
-    expect 4 timeout "$limit_s" "$GAVEL" once --store "$store" --key job -- touch "$folder/started"
-    [[ ! -e $folder/started ]] || fail "the command was started"
+    expect 4 timeout "$limit_s" "$GAVEL" once --store "$store" --key job -- touch "$scratch/started"
+    [[ ! -e $scratch/started ]] || fail "the command was started"
     expect 4 "$GAVEL" store ping "$store" --count 1
     has_not "$errors" "could not be released"
     expect 0 "$GAVEL" store ping "$store" --count 1 --read-only
@@ -91,7 +91,7 @@ test_a_server_that_becomes_read_only_and_writable_again() {
     await said b became_leader
     sql 'set global read_only = 1'
     await said b breaker_open
-    await grep -qF 'is read-only' "$folder/b.err"
+    await grep -qF 'is read-only' "$scratch/b.err"
     await said b lost_leadership '"reason":"lapsed"'
     sql 'set global read_only = 0'
     await said b breaker_closed

@@ -51,11 +51,11 @@ test_a_namespace_of_s3db_js_is_taken_over_with_its_epoch_when_it_is_silent() {
     limit_s=150
     put state.json <<<'{"leaderId":"pod-1","epoch":18,"leaseStart":1790000000000,"leaseEnd":1790000015000}'
     run_as s3db bash "$SOURCE_ROOT/tests/e2e/stores/s3db_like.sh" "http://127.0.0.1:${server_port[site]}/$name" p pod-1 \
-        "$folder/pause"
+        "$scratch/pause"
     await is_at_least 20
     worker a "$store" --group job -- sleep 1000
-    await grep -qF 'another program leads this group' "$folder/a.err"
-    grep -qE 's3db.js leads here: pod-1, epoch [0-9]+, 1 workers; stop its processes' "$folder/a.err" || fail "$(cat "$folder/a.err")"
+    await grep -qF 'another program leads this group' "$scratch/a.err"
+    grep -qE 's3db.js leads here: pod-1, epoch [0-9]+, 1 workers; stop its processes' "$scratch/a.err" || fail "$(cat "$scratch/a.err")"
     epoch=$(state_epoch)
     await is_at_least $((epoch + 4)) # it goes on electing beside a standby of gavel
     expect 0 "$GAVEL" status --store "$store" --group job
@@ -63,14 +63,14 @@ test_a_namespace_of_s3db_js_is_taken_over_with_its_epoch_when_it_is_silent() {
     ! is_registered_there a || fail "a candidate of gavel lies where s3db.js would elect it"
     # Not by SIGSTOP, which may come between its look at the state and its PUT. That PUT is unconditional, and would be
     # the first that it does when it goes on: no other program can do anything against that.
-    touch "$folder/pause"
-    await test -e "$folder/pause.seen"
+    touch "$scratch/pause"
+    await test -e "$scratch/pause.seen"
     epoch=$(state_epoch)
     await leads_job_with leader_id a
     leads_job_with epoch $((epoch + 1)) || fail "not epoch $((epoch + 1)): $("$GAVEL" status --store "$store" --group job)"
     has_not "$(at state.json)" leaseEnd
     await is_registered_there a
-    rm "$folder/pause" # who comes back stands by
+    rm "$scratch/pause" # who comes back stands by
     await is_beating
     leads_job_with leader_id a || fail "s3db.js has taken over"
 }

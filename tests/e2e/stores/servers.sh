@@ -22,7 +22,7 @@ test_a_server_is_disturbed_and_comes_back() {
     server_restart db
     answers "$address" || fail "it has not come back"
     server_stop db
-    [[ ! -e ${server_folder[db]} ]] || fail "its folder is still there"
+    [[ ! -e ${server_directory[db]} ]] || fail "its directory is still there"
     ! answers "$address" || fail "it has not ended"
 }
 
@@ -50,21 +50,21 @@ test_a_shell_that_is_killed_leaves_nothing() {
         set +e
         server_start db etcd
         proxy_start link db
-        echo "${server_folder[db]} ${server_port[db]} ${server_port[link]}" >"$folder/there.new"
-        mv "$folder/there.new" "$folder/there"
+        echo "${server_directory[db]} ${server_port[db]} ${server_port[link]}" >"$scratch/there.new"
+        mv "$scratch/there.new" "$scratch/there"
         sleep 60 & # one that lives on and has all descriptors
-        echo $! >"$folder/sleep"
+        echo $! >"$scratch/sleep"
         wait
     ) &
     pid=$!
-    await test -e "$folder/sleep"
-    read -r site port through <"$folder/there"
+    await test -e "$scratch/sleep"
+    read -r site port through <"$scratch/there"
     answers "127.0.0.1:$through" || fail "it does not answer"
     kill -KILL "$pid"
     await test ! -e "$site"
     ! answers "127.0.0.1:$port" || fail "the server lives"
     ! answers "127.0.0.1:$through" || fail "the proxy lives"
-    kill "$(cat "$folder/sleep")"
+    kill "$(cat "$scratch/sleep")"
 }
 
 run_tests "$@"

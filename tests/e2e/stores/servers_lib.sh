@@ -18,7 +18,7 @@ source "$SOURCE_ROOT/tests/e2e/lib.sh"
 source "$SOURCE_ROOT/tests/servers/ports.sh"
 : "${SERVER_OWNER:?the owner of servers}" "${PROXY:?the proxy}"
 
-declare -A server_kind server_folder server_port helper_in helper_out
+declare -A server_kind server_directory server_port helper_in helper_out
 
 # helper_start NAME COMMAND…: in the background; it takes commands by `helper NAME COMMAND…`.
 helper_start() {
@@ -64,10 +64,10 @@ helper_end() {
 # server_start NAME KIND [MEMBERS]
 server_start() {
     server_kind[$1]=$2
-    server_folder[$1]=$(mktemp -d "${TMPDIR:-/tmp}/gavel-server-XXXXXX")
+    server_directory[$1]=$(mktemp -d "${TMPDIR:-/tmp}/gavel-server-XXXXXX")
     reserve_ports
     server_port[$1]=$next_port
-    helper_start "$1" "$SERVER_OWNER" "${server_folder[$1]}" "$SOURCE_ROOT/tests/servers/$2" up "${server_folder[$1]}" \
+    helper_start "$1" "$SERVER_OWNER" "${server_directory[$1]}" "$SOURCE_ROOT/tests/servers/$2" up "${server_directory[$1]}" \
         "${server_port[$1]}" "${@:3}"
     helper "$1" up
 }
@@ -89,8 +89,8 @@ server_thaw() { helper "$1" signal "${2:-$(server_process "$1" STOP)}" CONT; }
 server_restart() { helper "$1" up; }
 server_stop() { helper_end "$1"; }
 
-# server_do NAME VERB [ARGUMENT…]: a command of tests/servers with its folder; server_do db sql <<<'select 1'
-server_do() { "$SOURCE_ROOT/tests/servers/${server_kind[$1]}" "$2" "${server_folder[$1]}" "${@:3}"; }
+# server_do NAME VERB [ARGUMENT…]: a command of tests/servers with its directory; server_do db sql <<<'select 1'
+server_do() { "$SOURCE_ROOT/tests/servers/${server_kind[$1]}" "$2" "${server_directory[$1]}" "${@:3}"; }
 server_make() { [[ ${server_kind[$1]} == etcd ]] || server_do "$1" make "$2"; }
 
 # server_url NAME DATABASE [ADDRESS]: ADDRESS is that of a proxy.

@@ -51,8 +51,8 @@ test_ping_takes_the_store_from_wherever_settings_come_from() {
     same "$(json store.driver)" sqlite
     expect 2 ping "$store" --store "$store"
     has "$errors" "given twice"
-    printf 'store: memory:b\ncall_timeout: 700ms\n' >"$folder/gavel.yaml"
-    expect 0 ping -f "$folder/gavel.yaml" --count 1 --json
+    printf 'store: memory:b\ncall_timeout: 700ms\n' >"$scratch/gavel.yaml"
+    expect 0 ping -f "$scratch/gavel.yaml" --count 1 --json
     same "$(json store.url)" memory:b
     same "$(json call_timeout_ms)" 700
 }
@@ -83,13 +83,13 @@ has_opened() { [[ $(find "/proc/${pid_of[$1]}/fd" -lname "$store") ]]; }
 test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {
     expect 0 ping "$store" --count 1
     run_as holder "$SQL" "$store" 'BEGIN IMMEDIATE' hold
-    await grep -q 'done' "$folder/holder.out"
+    await grep -q 'done' "$scratch/holder.out"
     run_as ping "$GAVEL" store ping "$store" --count 1 --json
     await has_opened ping
     sleep 0.8 # no wait for something to happen: this is how slow the store is
     kill -KILL "${pid_of[holder]}"
     ended ping 7
-    output=$(cat "$folder/ping.out")
+    output=$(cat "$scratch/ping.out")
     same "$(json fits)" false
     same "$(json presets.0.fits)" false
     is_at_most 167 "$(json slowest_p99_ms)"
@@ -107,7 +107,7 @@ test_a_signal_ends_it_in_order_with_what_was_measured() {
         ended ping $((128 + $(kill -l $signal)))
         [[ $(state_of_group) == released ]] || fail "after SIG$signal: $(state_of_group)"
     done
-    grep -q 'ended early' "$folder/ping.out" || fail "it does not say so"
+    grep -q 'ended early' "$scratch/ping.out" || fail "it does not say so"
 }
 
 test_several_at_once_take_turns() {
@@ -115,7 +115,7 @@ test_several_at_once_take_turns() {
     for name in a b c; do run_as $name "$GAVEL" store ping "$store" --count 30 --json; done
     for name in a b c; do
         ended $name 0
-        output=$(cat "$folder/$name.out")
+        output=$(cat "$scratch/$name.out")
         same "$(json rounds)" 30
         same "$(json operations.release.calls)" 30
     done
@@ -291,10 +291,10 @@ test_what_gavel_run_leaves_is_a_whole_file() {
     kill -KILL "${pid_of[b]}" # the guard is the last one out
     ended b 137
     await whole_by_now "${store#sqlite:}"
-    cp "${store#sqlite:}" "$folder/copy.db"
-    same "$(epoch_of "$folder/copy.db")" 2
-    expect 0 "$GAVEL" once --store "$folder/copy.db" --key import -- touch "$folder/again"
-    [[ ! -e $folder/again ]] || fail "what was done once is done again on a copy"
+    cp "${store#sqlite:}" "$scratch/copy.db"
+    same "$(epoch_of "$scratch/copy.db")" 2
+    expect 0 "$GAVEL" once --store "$scratch/copy.db" --key import -- touch "$scratch/again"
+    [[ ! -e $scratch/again ]] || fail "what was done once is done again on a copy"
 }
 leads_job() { "$GAVEL" leader --store "$store" --group job >/dev/null 2>&1; }
 whole_by_now() { (whole "$1") 2>/dev/null; }
@@ -302,19 +302,19 @@ whole_by_now() { (whole "$1") 2>/dev/null; }
 test_a_store_in_use_is_backed_up_and_its_file_alone_is_no_copy() {
     run_as a "$GAVEL" run --store "$store" --group job -- sleep 1000
     await leads_job
-    expect 0 "$GAVEL" store backup --store "$store" "$folder/backup.db"
-    cp "${store#sqlite:}" "$folder/copy.db"
-    expect 4 "$GAVEL" status --store "$folder/copy.db"
+    expect 0 "$GAVEL" store backup --store "$store" "$scratch/backup.db"
+    cp "${store#sqlite:}" "$scratch/copy.db"
+    expect 4 "$GAVEL" status --store "$scratch/copy.db"
     has "$errors" "its -wal, is missing, and epochs with it"
-    expect 4 timeout 30 "$GAVEL" run --store "$folder/copy.db" -- touch "$folder/started"
-    [[ ! -e $folder/started ]] || fail "the command was started"
-    whole "$folder/backup.db"
-    same "$(epoch_of "$folder/backup.db")" 1
-    expect 2 "$GAVEL" store backup --store "$store" "$folder/backup.db"
+    expect 4 timeout 30 "$GAVEL" run --store "$scratch/copy.db" -- touch "$scratch/started"
+    [[ ! -e $scratch/started ]] || fail "the command was started"
+    whole "$scratch/backup.db"
+    same "$(epoch_of "$scratch/backup.db")" 1
+    expect 2 "$GAVEL" store backup --store "$store" "$scratch/backup.db"
     has "$errors" "name a new file"
-    expect 4 "$GAVEL" store backup --store "$folder/nowhere.db" "$folder/other.db"
+    expect 4 "$GAVEL" store backup --store "$scratch/nowhere.db" "$scratch/other.db"
     has "$errors" "there is no store"
-    expect 4 "$GAVEL" store backup --store memory:x "$folder/other.db"
+    expect 4 "$GAVEL" store backup --store memory:x "$scratch/other.db"
     has "$errors" "with the tools of its server"
 }
 
@@ -329,10 +329,10 @@ test_a_backup_while_leaders_write_is_the_store_of_one_instant() {
     pid_of[over]=$!
     for number in {1..5}; do
         before=$(epoch_of "$store")
-        expect 0 "$GAVEL" store backup --store "$store" "$folder/backup$number.db"
+        expect 0 "$GAVEL" store backup --store "$store" "$scratch/backup$number.db"
         after=$(epoch_of "$store")
-        whole "$folder/backup$number.db"
-        copied=$(epoch_of "$folder/backup$number.db")
+        whole "$scratch/backup$number.db"
+        copied=$(epoch_of "$scratch/backup$number.db")
         ((before <= copied && copied <= after)) || fail "epoch $copied in a copy that was made between $before and $after"
     done
     await has_moved_on "$after"

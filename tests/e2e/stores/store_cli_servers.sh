@@ -63,17 +63,17 @@ test_etcd_lets_a_user_in_who_was_made_as_documented() {
     export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=127.0.0.1:${server_port[kv]}
     commands=$(grep '^etcdctl ' "$SOURCE_ROOT/docs/STORES.md" | sed 's/^etcdctl user add gavel$/&:testsecret/')
     (($(wc -l <<<"$commands") == 4)) || fail "other commands: $commands"
-    eval "$commands" >"$folder/etcdctl.out"
-    etcdctl user add root:root >>"$folder/etcdctl.out"
-    etcdctl auth enable >>"$folder/etcdctl.out" 2>&1
+    eval "$commands" >"$scratch/etcdctl.out"
+    etcdctl user add root:root >>"$scratch/etcdctl.out"
+    etcdctl auth enable >>"$scratch/etcdctl.out" 2>&1
     store=$(server_url kv gavel)
     expect 4 ping "$store"
     expect 4 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=wr0ngsecret "$GAVEL" store ping "$store" --json --log-level debug
     has_not "$output$errors" wr0ngsecret
     expect 0 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=testsecret "$GAVEL" store ping "$store" --count 1
-    echo gavel:testsecret >"$folder/credentials"
-    expect 0 ping "$store?credentials=$folder/credentials" --count 1
-    expect 4 ping "$(server_url kv elsewhere)?credentials=$folder/credentials" --count 1
+    echo gavel:testsecret >"$scratch/credentials"
+    expect 0 ping "$store?credentials=$scratch/credentials" --count 1
+    expect 4 ping "$(server_url kv elsewhere)?credentials=$scratch/credentials" --count 1
 }
 
 test_s3_is_measured() {
@@ -127,7 +127,7 @@ test_a_server_that_dies_meanwhile_ends_it_in_the_words_of_the_driver() {
     await is_renewed
     server_kill db
     ended ping 4
-    has "$(cat "$folder/ping.out")" ERR_STORE_UNAVAILABLE
+    has "$(cat "$scratch/ping.out")" ERR_STORE_UNAVAILABLE
     server_restart db
     expect 0 ping "$store" --count 1
 }
@@ -249,11 +249,11 @@ test_a_wrong_password_is_told_and_not_repeated() {
     expect 4 env GAVEL_MYSQL_PASSWORD=wr0ngsecret "$GAVEL" store ping "$store" --json --log-level debug
     has "$errors" "does not let us in"
     has_not "$output$errors" wr0ngsecret
-    printf '[client]\nuser = gavel\npassword = "wr0ngsecret"\n' >"$folder/my.cnf"
-    expect 4 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$folder/my.cnf" "$GAVEL" elect --store "$store" --log-level debug
+    printf '[client]\nuser = gavel\npassword = "wr0ngsecret"\n' >"$scratch/my.cnf"
+    expect 4 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$scratch/my.cnf" "$GAVEL" elect --store "$store" --log-level debug
     has_not "$output$errors" wr0ngsecret
-    sed -i 's/wr0ngsecret/testsecret/' "$folder/my.cnf"
-    expect 0 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$folder/my.cnf" "$GAVEL" store ping "$store" --count 1
+    sed -i 's/wr0ngsecret/testsecret/' "$scratch/my.cnf"
+    expect 0 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$scratch/my.cnf" "$GAVEL" store ping "$store" --count 1
 }
 
 cmdlines() { tr '\0' ' ' <"/proc/$1/cmdline"; }
@@ -264,9 +264,9 @@ test_gavel_run_shows_the_password_to_nobody() {
     server_make db run
     store=$(server_url db run)
     unset AWS_SECRET_ACCESS_KEY # which commands do get: it is not gavel's alone
-    run_as run "$GAVEL" run --store "$store" --group job --log-level debug -- sh -c 'echo $$ >"$1"; exec sleep 600' sh "$folder/pid"
-    await test -s "$folder/pid"
-    command=$(cat "$folder/pid")
+    run_as run "$GAVEL" run --store "$store" --group job --log-level debug -- sh -c 'echo $$ >"$1"; exec sleep 600' sh "$scratch/pid"
+    await test -s "$scratch/pid"
+    command=$(cat "$scratch/pid")
     has "$(cmdlines "$command")" "sleep 600"
     # The elector, its guard, and the command.
     for pid in "${pid_of[run]}" $(awk -v parent="${pid_of[run]}" '$4 == parent { print $1 }' /proc/[0-9]*/stat 2>/dev/null) "$command"; do
@@ -275,8 +275,8 @@ test_gavel_run_shows_the_password_to_nobody() {
     has_not "$(tr '\0' ' ' <"/proc/$command/environ")" testsecret
     kill -TERM "${pid_of[run]}"
     ended run 143
-    has_not "$(cat "$folder"/run.*)" testsecret
-    has "$(cat "$folder"/run.err)" "$store"
+    has_not "$(cat "$scratch"/run.*)" testsecret
+    has "$(cat "$scratch"/run.err)" "$store"
 }
 
 test_check_says_what_each_server_is_asked_for() {

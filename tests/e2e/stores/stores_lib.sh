@@ -29,7 +29,7 @@ serve() {
 recover() {
     local process
     for process in mariadb etcd-0 rgw osd; do (server_thaw site "$process") 2>/dev/null || true; done
-    process=${server_folder[site]}/$(server_process site KILL).pid
+    process=${server_directory[site]}/$(server_process site KILL).pid
     ! process_is_gone "$(cat "$process")" || server_restart site
     proxy link pass
 }
@@ -59,11 +59,11 @@ worker() {
     run_as "$name" "$GAVEL" run --store "$url" --id "$name" "${times[@]}" "$@"
 }
 
-count_of() { grep -cF "\"event\":\"$2\"" "$folder/$1.out"; }
+count_of() { grep -cF "\"event\":\"$2\"" "$scratch/$1.out"; }
 said_times() { (($(count_of "$1" "$2") >= $3)); }
 epochs_grow() {
     local epochs
-    epochs=$(grep -F '"event":"became_leader"' "$folder/$1.out" | "$JSON_GET" epoch)
+    epochs=$(grep -F '"event":"became_leader"' "$scratch/$1.out" | "$JSON_GET" epoch)
     same "$epochs" "$(sort -n -u <<<"$epochs")"
 }
 
@@ -71,8 +71,8 @@ epochs_grow() {
 refused() {
     local code=$1 part
     shift
-    expect "$code" timeout "$limit_s" "$GAVEL" run --store "$store" -- touch "$folder/started"
-    [[ ! -e $folder/started ]] || fail "the command was started"
+    expect "$code" timeout "$limit_s" "$GAVEL" run --store "$store" -- touch "$scratch/started"
+    [[ ! -e $scratch/started ]] || fail "the command was started"
     for part in "$@"; do has "$errors" "$part"; done
     expect "$code" timeout "$limit_s" "$GAVEL" elect --store "$store"
     for part in "$@"; do has "$errors" "$part"; done
@@ -82,10 +82,10 @@ refused() {
 # told_of_outage NAME: the events, and on standard error sentences for people.
 told_of_outage() {
     await said "$1" breaker_open
-    await grep -qF "the store fails" "$folder/$1.err"
-    grep -F '"event":"breaker_open"' "$folder/$1.out" | sed -n 1p | "$JSON_GET" message >"$folder/message"
-    grep -q 'did not answer in time\|has not answered in time\|cannot be reached: ' "$folder/message" ||
-        fail "$(cat "$folder/message")"
+    await grep -qF "the store fails" "$scratch/$1.err"
+    grep -F '"event":"breaker_open"' "$scratch/$1.out" | head -n 1 | "$JSON_GET" message >"$scratch/message"
+    grep -q 'did not answer in time\|has not answered in time\|cannot be reached: ' "$scratch/message" ||
+        fail "$(cat "$scratch/message")"
 }
 
 test_a_server_that_is_stopped_and_started_again() {
@@ -134,9 +134,9 @@ test_a_server_that_is_frozen_for_longer_than_the_lease() {
 # expect_soon COMMAND: ends with an error of its own while nothing answers.
 expect_soon() {
     local code=0
-    timeout 15 "$GAVEL" "$1" --store "$store" >"$folder/soon.out" 2>"$folder/soon.err" || code=$?
-    ((code == 4 || code == 6)) || fail "gavel $1 ended with $code: $(cat "$folder/soon.err")"
-    grep -q 'in time\|does not answer' "$folder/soon.err" || fail "$(cat "$folder/soon.err")"
+    timeout 15 "$GAVEL" "$1" --store "$store" >"$scratch/soon.out" 2>"$scratch/soon.err" || code=$?
+    ((code == 4 || code == 6)) || fail "gavel $1 ended with $code: $(cat "$scratch/soon.err")"
+    grep -q 'in time\|does not answer' "$scratch/soon.err" || fail "$(cat "$scratch/soon.err")"
 }
 
 test_a_network_that_loses_answers() {
@@ -167,9 +167,9 @@ patient=(--lease 120s --heartbeat 5s --election-interval 300s --candidate-timeou
 
 test_the_guard_gives_the_mandate_back_long_before_the_lease_is_over() {
     fresh
-    worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats" --ignore-term --sessions 1 --daemon
+    worker a "$store" "${patient[@]}" -- "$BEAT" "$scratch/beats" --ignore-term --sessions 1 --daemon
     await beats
-    worker b "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    worker b "$store" "${patient[@]}" -- "$BEAT" "$scratch/beats"
     await has_candidates 2
     await logged b 'msg="another leads"'
     kill -KILL "${pid_of[a]}"
@@ -189,9 +189,9 @@ test_a_death_that_cannot_be_seen_is_told_by_the_guard() {
     local apart=(unshare --pid --fork --kill-child --mount-proc)
     "${apart[@]}" true 2>/dev/null || skip "no pid namespace can be made here"
     fresh
-    worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    worker a "$store" "${patient[@]}" -- "$BEAT" "$scratch/beats"
     await beats
-    run_as b "${apart[@]}" "$GAVEL" run --store "$store" --id b "${times[@]}" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    run_as b "${apart[@]}" "$GAVEL" run --store "$store" --id b "${times[@]}" "${patient[@]}" -- "$BEAT" "$scratch/beats"
     await has_candidates 2
     await logged b 'msg="another leads"'
     kill -KILL "${pid_of[a]}"

@@ -110,7 +110,7 @@ static bool has_said(const struct run *run, const struct candidate *candidate, c
     bool is_found = false;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%u.err", run->election.folder, candidate->number);
+    (void)snprintf(path, sizeof path, "%s/%u.err", run->election.directory, candidate->number);
     file = fopen(path, "r");
     while (file && !is_found && fgets(line, sizeof line, file))
         is_found = strstr(line, what) != NULL;
@@ -388,7 +388,7 @@ static bool say(int number, bool is_well, const char *what)
 static void open_all(struct run *run, char *const *programs)
 {
     election_open(&run->election, programs[0], programs[1]);
-    site_open(&run->site, run->kind, run->election.folder, programs[2]);
+    site_open(&run->site, run->kind, run->election.directory, programs[2]);
     (void)snprintf(run->election.store, sizeof run->election.store, "%s", run->site.url);
     run->election.times = times;
     run->election.clock_shift = programs[2];
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
     if (!is_all_well)
         election_print_logs(&run.election);
     if (run.keep)
-        printf("# kept in %s\n", run.election.folder);
+        printf("# kept in %s\n", run.election.directory);
     election_close(&run.election, run.keep);
     return is_all_well ? 0 : 1;
 }

@@ -48,11 +48,11 @@ static void start_server(struct site *site, enum test_server_kind kind, const ch
     test_server_url(&site->server, SITE_STORE, NULL, site->url, sizeof site->url);
 }
 
-void site_open(struct site *site, enum test_server_kind kind, const char *folder, const char *clock_shift)
+void site_open(struct site *site, enum test_server_kind kind, const char *directory, const char *clock_shift)
 {
     memset(site, 0, sizeof *site);
     for (size_t i = 0; i < SITE_CLOCKS; i++) {
-        (void)snprintf(site->clocks[i], sizeof site->clocks[i], "%s/clock-%zu", folder, i);
+        (void)snprintf(site->clocks[i], sizeof site->clocks[i], "%s/clock-%zu", directory, i);
         write_clock(site->clocks[i], 0);
     }
     start_server(site, kind, clock_shift);
@@ -70,7 +70,7 @@ void site_close(struct site *site)
     test_server_stop(&site->server);
 }
 
-/* Its process, or the gateway's, as the folder of the server tells. */
+/* Its process, or the gateway's, as the directory of the server tells. */
 static const char *const names[] = {
     [TEST_MARIADB] = "mariadb", [TEST_ETCD] = "etcd-0", [TEST_ETCD_CLUSTER] = "", [TEST_RADOSGW] = "rgw"};
 
@@ -96,7 +96,7 @@ bool site_revive(struct site *site)
     int pid = 0;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s.pid", site->server.folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s.pid", site->server.directory, name);
     file = fopen(path, "r");
     if (!file || fscanf(file, "%d", &pid) != 1)
         pid = 0;
@@ -106,7 +106,7 @@ bool site_revive(struct site *site)
     if (state != 0 && state != 'Z')
         return false;
     printf("# %s has ended by itself, and is started again; its log says:\n", name);
-    (void)snprintf(path, sizeof path, "%s/%s.log", site->server.folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s.log", site->server.directory, name);
     show_log(path);
     test_server_restart(&site->server);
     return true;

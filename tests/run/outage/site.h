@@ -31,8 +31,8 @@ struct site {
     char clocks[SITE_CLOCKS][128]; /* files for tests/servers/clock_shift.c */
 };
 
-/* Starts all; `folder` is one for the clocks. Ends the driver with a message if it cannot. */
-void site_open(struct site *site, enum test_server_kind kind, const char *folder, const char *clock_shift);
+/* Starts all; `directory` is one for the clocks. Ends the driver with a message if it cannot. */
+void site_open(struct site *site, enum test_server_kind kind, const char *directory, const char *clock_shift);
 void site_close(struct site *site);
 
 /* Restarts a server that has ended although it was not killed, and reports it; true if it had to. */

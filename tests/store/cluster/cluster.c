@@ -45,7 +45,7 @@ static struct test_cluster *take_cluster(void)
 {
     struct test_cluster *cluster = pool.used;
 
-    while (cluster->folder[0] != '\0')
+    while (cluster->directory[0] != '\0')
         assert_true(++cluster < pool.used + AHEAD);
     while (pool.count < AHEAD)
         test_cluster_start(&pool.ready[pool.count++]);

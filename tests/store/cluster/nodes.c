@@ -26,15 +26,15 @@ static void write_file(const struct test_cluster *cluster, int first, int node)
     char path[120];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/n%d.yaml", cluster->folder, node);
+    (void)snprintf(path, sizeof path, "%s/n%d.yaml", cluster->directory, node);
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, cluster->folder,
+    (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, cluster->directory,
                   node);
     (void)fprintf(file, "listen: 127.0.0.1:%d\napi: 127.0.0.1:%d\n", first + PORTS_PEERS + node,
                   first + PORTS_API + node);
     (void)fprintf(file, "clients: 127.0.0.1:%d\nsocket: %s/n%d.sock\n", first + PORTS_CLIENTS + node,
-                  cluster->folder, node);
+                  cluster->directory, node);
     (void)fprintf(file, "peers:\n");
     for (int i = 0; i < TEST_NODES; i++)
         (void)fprintf(file, "  - {name: n%d, address: \"127.0.0.1:%d\", api: \"127.0.0.1:%d\"}\n", i,
@@ -51,8 +51,8 @@ static pid_t start_node(const struct test_cluster *cluster, int node)
 
     if (!program)
         fail_msg("GAVELD must name the program gaveld");
-    (void)snprintf(config, sizeof config, "%s/n%d.yaml", cluster->folder, node);
-    (void)snprintf(log, sizeof log, "%s/n%d.log", cluster->folder, node);
+    (void)snprintf(config, sizeof config, "%s/n%d.yaml", cluster->directory, node);
+    (void)snprintf(log, sizeof log, "%s/n%d.log", cluster->directory, node);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -74,16 +74,16 @@ void test_cluster_start(struct test_cluster *cluster)
 
     scratch_make(&scratch);
     *cluster = (struct test_cluster){0};
-    if (strlen(scratch.folder) + sizeof "/n0.sock" > sizeof cluster->folder)
-        fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.folder);
-    (void)strcpy(cluster->folder, scratch.folder);
+    if (strlen(scratch.directory) + sizeof "/n0.sock" > sizeof cluster->directory)
+        fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.directory);
+    (void)strcpy(cluster->directory, scratch.directory);
     first = test_ports_claim(&cluster->lock_fd);
     for (int node = 0; node < TEST_NODES; node++)
         write_file(cluster, first, node);
     for (int node = 0; node < TEST_NODES; node++)
         cluster->pids[node] = start_node(cluster, node);
     (void)snprintf(cluster->url, sizeof cluster->url, "gavel://%s/n0.sock,127.0.0.1:%d,127.0.0.1:%d",
-                   cluster->folder, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
+                   cluster->directory, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
 }
 
 void test_cluster_kill(struct test_cluster *cluster, int node)
@@ -104,12 +104,12 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 }
 
 /* A node dies a moment after its guard, and may write until then. */
-static void remove_folder(const char *folder)
+static void remove_directory(const char *directory)
 {
     const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
     gavel_ns limit = clock_now() + 10 * NS_PER_S;
 
-    while (nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+    while (nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0) {
         assert_true(clock_now() < limit);
         (void)nanosleep(&pause, NULL);
     }
@@ -119,8 +119,8 @@ void test_cluster_stop(struct test_cluster *cluster)
 {
     for (int node = 0; node < TEST_NODES; node++)
         test_cluster_kill(cluster, node);
-    if (cluster->folder[0] != '\0') {
-        remove_folder(cluster->folder);
+    if (cluster->directory[0] != '\0') {
+        remove_directory(cluster->directory);
         (void)close(cluster->lock_fd);
     }
     *cluster = (struct test_cluster){0};

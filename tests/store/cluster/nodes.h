@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Real clusters for the tests: three gaveld on loopback, in a folder of their own. */
+/* Real clusters for the tests: three gaveld on loopback, in a directory of their own. */
 #ifndef TESTS_STORE_CLUSTER_NODES_H
 #define TESTS_STORE_CLUSTER_NODES_H
 
@@ -10,7 +10,7 @@
 #define TEST_NODES 3
 
 struct test_cluster {
-    char folder[100];
+    char directory[100];
     char url[400];          /* gavel://…, a socket of this host and TCP */
     pid_t pids[TEST_NODES]; /* of the guards; 0: ended */
     int lock_fd;            /* of its ports; -1: none */
@@ -22,7 +22,7 @@ void test_cluster_start(struct test_cluster *cluster);
 /* Kills a node with its guard, and waits until the guard is gone. */
 void test_cluster_kill(struct test_cluster *cluster, int node);
 
-/* Kills all that runs, and removes the folder. Safe on a zeroed struct. */
+/* Kills all that runs, and removes the directory. Safe on a zeroed struct. */
 void test_cluster_stop(struct test_cluster *cluster);
 
 #endif

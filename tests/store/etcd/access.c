@@ -340,20 +340,20 @@ static void test_the_probe_leaves_nothing_behind(void **state)
 /* A pipe would keep whoever opens it waiting for a writer. */
 static void test_credentials_in_no_file_are_refused_at_once(void **state)
 {
-    char folder[] = "/tmp/gavel-etcd-XXXXXX";
+    char directory[] = "/tmp/gavel-etcd-XXXXXX";
     char path[60];
     char url[300];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/pipe", directory);
     assert_int_equal(mkfifo(path, 0600), 0);
     (void)snprintf(url, sizeof url, "etcd://127.0.0.1:1/p?credentials=%s", path);
     assert_refused(url, GAVEL_ERR_STORE_DENIED, "it is a pipe");
-    (void)snprintf(url, sizeof url, "etcd://127.0.0.1:1/p?credentials=%s", folder);
+    (void)snprintf(url, sizeof url, "etcd://127.0.0.1:1/p?credentials=%s", directory);
     assert_refused(url, GAVEL_ERR_STORE_DENIED, "Is a directory");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 /* Every change of a user makes the tokens of before useless; for the calls, and for the watch. */

@@ -379,7 +379,7 @@ static void test_user_and_password_come_from_an_option_file(void **state)
 
     mysql_bench_sql(b, "CREATE OR REPLACE USER filed@'%%' IDENTIFIED BY 'it''s \\\\#1 '");
     mysql_bench_sql(b, "GRANT ALL ON " MYSQL_BENCH_DATABASE ".* TO filed@'%%'");
-    (void)snprintf(path, sizeof path, "%s/my.cnf", b->server.folder);
+    (void)snprintf(path, sizeof path, "%s/my.cnf", b->server.directory);
     write_file(path, "# a comment\n[mysqld]\npassword=wrong\n[client]\n; another\nuser = filed\n"
                      "password=\"it's \\\\#1\\s\"\n[other]\npassword=wrong\n");
     (void)snprintf(options, sizeof options, "&options=%s", path);
@@ -403,7 +403,7 @@ static void test_an_option_file_that_names_nobody_is_refused(void **state)
     char path[150];
     char url[512];
 
-    (void)snprintf(path, sizeof path, "%s/nobody.cnf", b->server.folder);
+    (void)snprintf(path, sizeof path, "%s/nobody.cnf", b->server.directory);
     (void)snprintf(url, sizeof url, "mysql://127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s&options=%s",
                    b->server.port, b->table, path);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -430,7 +430,7 @@ static void test_an_option_file_that_is_no_file_is_refused_at_once(void **state)
     char path[150];
     char url[512];
 
-    (void)snprintf(path, sizeof path, "%s/pipe.cnf", b->server.folder);
+    (void)snprintf(path, sizeof path, "%s/pipe.cnf", b->server.directory);
     assert_int_equal(mkfifo(path, 0600), 0);
     (void)snprintf(url, sizeof url, "mysql://127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s&options=%s",
                    b->server.port, b->table, path);

@@ -366,7 +366,7 @@ static void compete(struct mysql_bench *b)
     size_t count;
     int log;
 
-    (void)snprintf(path, sizeof path, "%s/turns-%s", b->server.folder, b->table);
+    (void)snprintf(path, sizeof path, "%s/turns-%s", b->server.directory, b->table);
     log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(log >= 0);
     assert_int_equal(store_probe(store, NULL), GAVEL_OK);

@@ -291,7 +291,7 @@ static void test_tls_needs_a_certificate_that_is_trusted(void **state)
     make_secure(url, secure, sizeof secure);
     open_with("AWS_PROFILE", "", secure, GAVEL_ERR_STORE_UNAVAILABLE, "certificate");
     (void)snprintf(secure + strlen(secure), sizeof secure - strlen(secure), "&ca=%s/tls.crt",
-                   b->server->folder);
+                   b->server->directory);
     if (store_open(secure, &store, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
     (void)expect(store, ask_claim("tls", "a", 1, 0), GAVEL_OK);

@@ -394,7 +394,7 @@ static void test_credentials_that_are_none_are_refused_and_never_shown(void **st
 /* A pipe would keep whoever opens it waiting for a writer. */
 static void test_credentials_in_no_file_are_refused_at_once(void **state)
 {
-    char folder[] = "/tmp/gavel-s3-XXXXXX";
+    char directory[] = "/tmp/gavel-s3-XXXXXX";
     char path[60];
     char profile[] = "default";
     const struct s3_credentials_source source = {.file = path, .profile = profile};
@@ -403,13 +403,13 @@ static void test_credentials_in_no_file_are_refused_at_once(void **state)
 
     (void)state;
     forget_environment();
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/pipe", directory);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(s3_credentials_read(&source, &got, &error), GAVEL_ERR_STORE_DENIED);
     assert_non_null(strstr(error.message, "it is a pipe"));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 static void test_credentials_of_the_environment_come_in_pairs(void **state)

@@ -26,10 +26,10 @@
 /* SQLite's calls for the disk come here, so that they can be counted. */
 static atomic_int syncs;
 
-/* Which folders were among them lately. */
-#define FOLDERS_MAX 16
-static _Atomic(ino_t) synced_folders[FOLDERS_MAX];
-static atomic_uint synced_folder_count;
+/* Which directories were among them lately. */
+#define DIRECTORIES_MAX 16
+static _Atomic(ino_t) synced_directories[DIRECTORIES_MAX];
+static atomic_uint synced_directory_count;
 
 __attribute__((visibility("default"))) int fsync(int fd)
 {
@@ -37,7 +37,7 @@ __attribute__((visibility("default"))) int fsync(int fd)
 
     atomic_fetch_add(&syncs, 1);
     if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
-        synced_folders[atomic_fetch_add(&synced_folder_count, 1) % FOLDERS_MAX] = info.st_ino;
+        synced_directories[atomic_fetch_add(&synced_directory_count, 1) % DIRECTORIES_MAX] = info.st_ino;
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -92,13 +92,13 @@ static bool was_synced(const char *path)
     struct stat info;
 
     assert_int_equal(stat(path, &info), 0);
-    for (int i = 0; i < FOLDERS_MAX; i++)
-        if (atomic_load(&synced_folders[i]) == info.st_ino)
+    for (int i = 0; i < DIRECTORIES_MAX; i++)
+        if (atomic_load(&synced_directories[i]) == info.st_ino)
             return true;
     return false;
 }
 
-static void test_new_folders_survive_a_loss_of_power(void **state)
+static void test_new_directories_survive_a_loss_of_power(void **state)
 {
     struct scratch *s = *state;
     char path[400], *end;
@@ -224,7 +224,7 @@ static void test_a_second_name_ends_all_answers_until_it_is_gone(void **state)
     struct store_reply reply;
     char other[400];
 
-    (void)snprintf(other, sizeof other, "%s/other.db", s->folder);
+    (void)snprintf(other, sizeof other, "%s/other.db", s->directory);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
     assert_int_equal(link(s->file, other), 0);
     reply = expect(store, ask_renew("g", "one", 1, 1), GAVEL_ERR_STORE_UNSUPPORTED);
@@ -244,18 +244,18 @@ static void lose_sight_of_the_file(const struct scratch *s)
     struct store *store = NULL;
     struct store_reply reply;
 
-    if (getuid() == 0 &&
-        (chown(s->folder, 65534, 65534) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+    if (getuid() == 0 && (chown(s->directory, 65534, 65534) || setresgid(65534, 65534, 65534) ||
+                          setresuid(65534, 65534, 65534)))
         _exit(1);
     store = open_store(s->file);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    if (chmod(s->folder, 0))
+    if (chmod(s->directory, 0))
         _exit(2);
     if (store_call(store, &renew, &reply) != GAVEL_ERR_STORE_DENIED)
         _exit(3);
     if (!strstr(reply.message, "cannot look at") || !strstr(reply.message, "permissions"))
         _exit(4);
-    if (chmod(s->folder, 0700) || store_call(store, &renew, &reply) != GAVEL_OK)
+    if (chmod(s->directory, 0700) || store_call(store, &renew, &reply) != GAVEL_OK)
         _exit(5);
     store_close(store);
     _exit(0);
@@ -346,7 +346,7 @@ static bool become_root_inside(void)
 }
 
 /* In a child with a small file system of its own. Exit codes say what went wrong. */
-static void fill_a_disk(const char *folder)
+static void fill_a_disk(const char *directory)
 {
     char path[400];
     struct store *store;
@@ -357,9 +357,9 @@ static void fill_a_disk(const char *folder)
     if (unshare(CLONE_NEWNS) && !become_root_inside())
         _exit(77);
     if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
-        mount("none", folder, "tmpfs", 0, "size=256k"))
+        mount("none", directory, "tmpfs", 0, "size=256k"))
         _exit(77);
-    (void)snprintf(path, sizeof path, "%s/gavel.db", folder);
+    (void)snprintf(path, sizeof path, "%s/gavel.db", directory);
     if (store_open(path, &store, NULL) != GAVEL_OK)
         _exit(1);
     if (claim_until_it_fails(store, &claimed) != GAVEL_ERR_STORE_FULL || claimed < 10)
@@ -377,7 +377,7 @@ static void test_a_full_disk_says_so(void **state)
 
     assert_true(pid >= 0);
     if (pid == 0)
-        fill_a_disk(s->folder);
+        fill_a_disk(s->directory);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == 77) {
@@ -763,7 +763,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_claim_is_on_the_disk_before_it_is_answered),
         TEST(test_that_work_is_done_is_on_the_disk_before_it_is_answered),
-        TEST(test_new_folders_survive_a_loss_of_power),
+        TEST(test_new_directories_survive_a_loss_of_power),
         TEST(test_a_transaction_that_cannot_be_undone_answers_nothing),
         TEST(test_a_deleted_file_ends_all_answers),
         TEST(test_waiting_on_a_store_in_trouble_takes_its_time),

@@ -50,31 +50,31 @@ static mode_t mode_of(const char *path)
     return info.st_mode & 07777;
 }
 
-static void test_a_missing_folder_is_created_for_its_owner_only(void **state)
+static void test_a_missing_directory_is_created_for_its_owner_only(void **state)
 {
     struct scratch *s = *state;
     char path[400];
     struct store *store;
 
-    (void)snprintf(path, sizeof path, "%s/one/two/gavel.db", s->folder);
+    (void)snprintf(path, sizeof path, "%s/one/two/gavel.db", s->directory);
     assert_int_equal(store_open(path, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
     assert_int_equal(mode_of(path), 0600);
     (void)strcat(path, "-wal");
     assert_int_equal(mode_of(path), 0600);
-    (void)snprintf(path, sizeof path, "%s/one/two", s->folder);
+    (void)snprintf(path, sizeof path, "%s/one/two", s->directory);
     assert_int_equal(mode_of(path), 0700);
     store_close(store);
 }
 
-static void test_a_relative_path_stays_the_same_file_when_the_folder_changes(void **state)
+static void test_a_relative_path_stays_the_same_file_when_the_directory_changes(void **state)
 {
     struct scratch *s = *state;
     struct store *store;
     char before[4096];
 
     assert_non_null(getcwd(before, sizeof before));
-    assert_int_equal(chdir(s->folder), 0);
+    assert_int_equal(chdir(s->directory), 0);
     assert_int_equal(store_open("gavel.db", &store, NULL), GAVEL_OK);
     assert_int_equal(chdir("/"), 0);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
@@ -116,11 +116,11 @@ static void test_what_we_may_not_write_is_denied(void **state)
     struct store *store;
     char path[400];
 
-    assert_int_equal(chmod(s->folder, 0555), 0);
+    assert_int_equal(chmod(s->directory, 0555), 0);
     expect_denied(s->file); /* the file cannot be created */
-    (void)snprintf(path, sizeof path, "%s/sub/gavel.db", s->folder);
-    expect_denied(path); /* the folder cannot be created */
-    assert_int_equal(chmod(s->folder, 0755), 0);
+    (void)snprintf(path, sizeof path, "%s/sub/gavel.db", s->directory);
+    expect_denied(path); /* the directory cannot be created */
+    assert_int_equal(chmod(s->directory, 0755), 0);
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     store_close(store);
     assert_int_equal(chmod(s->file, 0444), 0);
@@ -136,7 +136,7 @@ static void test_a_path_that_is_no_file_is_refused(void **state)
     struct gavel_error error;
     char path[400];
 
-    expect_open(s->folder, GAVEL_ERR_STORE_DENIED, "not a file", "gavel.db");
+    expect_open(s->directory, GAVEL_ERR_STORE_DENIED, "not a file", "gavel.db");
     expect_open("/dev/null", GAVEL_ERR_STORE_DENIED, "not a file", "; name a file");
     assert_int_equal(store_open("/dev/null", &store, &error), GAVEL_ERR_STORE_DENIED);
     assert_null(strstr(error.message, "/dev/null/gavel.db"));
@@ -145,8 +145,8 @@ static void test_a_path_that_is_no_file_is_refused(void **state)
     expect_open(path, GAVEL_ERR_STORE_DENIED, s->file, strerror(ENOTDIR));
     expect_open("sqlite:", GAVEL_ERR_INVALID, "sqlite:/path", "memory");
     expect_open("sqlite::memory:", GAVEL_ERR_INVALID, "sqlite:/path", "memory:name");
-    (void)snprintf(path, sizeof path, "%s/", s->folder);
-    expect_open(path, GAVEL_ERR_INVALID, s->folder, "sqlite:/path");
+    (void)snprintf(path, sizeof path, "%s/", s->directory);
+    expect_open(path, GAVEL_ERR_INVALID, s->directory, "sqlite:/path");
 }
 
 static void test_a_file_that_is_no_database_is_refused_and_kept(void **state)
@@ -271,7 +271,7 @@ static void test_a_second_name_of_the_file_is_refused(void **state)
     struct store *store;
     char other[400];
 
-    (void)snprintf(other, sizeof other, "%s/other.db", s->folder);
+    (void)snprintf(other, sizeof other, "%s/other.db", s->directory);
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
     store_close(store);
@@ -292,12 +292,12 @@ static void test_a_symbolic_link_leads_to_the_same_log(void **state)
     struct scratch *s = *state;
     struct store *direct;
     struct store *by_link;
-    char folder[400];
+    char directory[400];
     char path[500];
 
-    (void)snprintf(folder, sizeof folder, "%s/elsewhere", s->folder);
-    (void)snprintf(path, sizeof path, "%s/link.db", folder);
-    assert_int_equal(mkdir(folder, 0700), 0);
+    (void)snprintf(directory, sizeof directory, "%s/elsewhere", s->directory);
+    (void)snprintf(path, sizeof path, "%s/link.db", directory);
+    assert_int_equal(mkdir(directory, 0700), 0);
     assert_int_equal(store_open(s->file, &direct, NULL), GAVEL_OK);
     assert_int_equal(symlink(s->file, path), 0);
     assert_int_equal(store_open(path, &by_link, NULL), GAVEL_OK);
@@ -327,7 +327,7 @@ static void open_mounted_file(const struct scratch *s)
     struct store *store = NULL;
     struct gavel_error error = {0};
 
-    (void)snprintf(path, sizeof path, "%s/mounted.db", s->folder);
+    (void)snprintf(path, sizeof path, "%s/mounted.db", s->directory);
     leave_the_mounts();
     if (mount(s->file, path, "none", MS_BIND, NULL))
         _exit(77);
@@ -341,17 +341,17 @@ static void open_mounted_file(const struct scratch *s)
     _exit(store_open(s->file, &store, NULL) == GAVEL_OK ? 0 : 4); /* by its own name it is good */
 }
 
-/* The folder shows the same log by whatever name, so this is the way that works. */
-static void open_in_mounted_folder(const struct scratch *s)
+/* The directory shows the same log by whatever name, so this is the way that works. */
+static void open_in_mounted_directory(const struct scratch *s)
 {
     char path[400];
     struct store *store = NULL;
     struct store_request claim = ask_claim("g", "two", 2, 0);
     struct store_reply reply;
 
-    (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
+    (void)snprintf(path, sizeof path, "%s/mounted", s->directory);
     leave_the_mounts();
-    if (mount(s->folder, path, "none", MS_BIND, NULL))
+    if (mount(s->directory, path, "none", MS_BIND, NULL))
         _exit(77);
     (void)strcat(path, "/gavel.db");
     if (store_open(path, &store, NULL) != GAVEL_OK)
@@ -384,7 +384,7 @@ static void test_a_file_that_is_mounted_by_itself_is_refused(void **state)
     struct store *store;
     char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/mounted.db", s->folder);
+    (void)snprintf(path, sizeof path, "%s/mounted.db", s->directory);
     write_file(path, "");
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
@@ -393,18 +393,18 @@ static void test_a_file_that_is_mounted_by_itself_is_refused(void **state)
         skip();
 }
 
-static void test_a_mounted_folder_shows_the_same_log(void **state)
+static void test_a_mounted_directory_shows_the_same_log(void **state)
 {
     struct scratch *s = *state;
     struct store *store;
     char path[400];
     bool has_run;
 
-    (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
+    (void)snprintf(path, sizeof path, "%s/mounted", s->directory);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    has_run = run_with_mounts(open_in_mounted_folder, s);
+    has_run = run_with_mounts(open_in_mounted_directory, s);
     (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_OK);
     store_close(store);
     if (!has_run)
@@ -493,8 +493,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_set_up, scratch_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_missing_folder_is_created_for_its_owner_only),
-        TEST(test_a_relative_path_stays_the_same_file_when_the_folder_changes),
+        TEST(test_a_missing_directory_is_created_for_its_owner_only),
+        TEST(test_a_relative_path_stays_the_same_file_when_the_directory_changes),
         TEST(test_what_we_may_not_write_is_denied),
         TEST(test_a_path_that_is_no_file_is_refused),
         TEST(test_a_file_that_is_no_database_is_refused_and_kept),
@@ -506,7 +506,7 @@ int main(void)
         TEST(test_a_second_name_of_the_file_is_refused),
         TEST(test_a_symbolic_link_leads_to_the_same_log),
         TEST(test_a_file_that_is_mounted_by_itself_is_refused),
-        TEST(test_a_mounted_folder_shows_the_same_log),
+        TEST(test_a_mounted_directory_shows_the_same_log),
         TEST(test_many_processes_may_create_the_store_at_once),
         cmocka_unit_test(test_network_file_systems_are_known_by_their_numbers),
         cmocka_unit_test(test_errors_of_sqlite_have_one_meaning_each),

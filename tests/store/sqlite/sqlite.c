@@ -18,11 +18,11 @@ static void make_url(char *url, size_t size)
 
 static void remove_url(const char *url)
 {
-    char folder[512];
+    char directory[512];
 
-    (void)snprintf(folder, sizeof folder, "%s", strchr(url, ':') + 1);
-    *strrchr(folder, '/') = '\0';
-    scratch_remove(folder);
+    (void)snprintf(directory, sizeof directory, "%s", strchr(url, ':') + 1);
+    *strrchr(directory, '/') = '\0';
+    scratch_remove(directory);
 }
 
 static void write_future_record(const char *url, const char *group)

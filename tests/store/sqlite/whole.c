@@ -89,7 +89,7 @@ static void test_the_last_one_out_leaves_a_whole_file(void **state)
     lead(second, 1);
     store_close(second);
     assert_true(is_whole(s->file));
-    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->folder);
+    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->directory);
     copy_file(s->file, copy);
     assert_int_equal(epoch_in(copy), 4);
     first = open_store(copy);
@@ -120,7 +120,7 @@ static void test_a_copy_without_the_log_of_a_store_in_use_is_refused(void **stat
     char log[400];
     char log_copy[400];
 
-    (void)snprintf(copy, sizeof copy, "%s/copy ?#%%41.db", s->folder);
+    (void)snprintf(copy, sizeof copy, "%s/copy ?#%%41.db", s->directory);
     copy_file(s->file, copy); /* of one that is quite new */
     refuse(copy);
     lead(store, 3);
@@ -143,7 +143,7 @@ static void test_an_operator_may_go_on_without_the_log(void **state)
     FILE *file;
 
     lead(store, 2);
-    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->folder);
+    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->directory);
     copy_file(s->file, copy);
     refuse(copy);
     beside(copy, "-wal", log, sizeof log);
@@ -168,7 +168,7 @@ static void test_a_file_that_an_older_gavel_has_closed_is_taken_as_it_is(void **
     assert_int_equal(epoch_in(s->file), 2);
     store = open_store(s->file); /* from now on it is one of this gavel */
     lead(store, 1);
-    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->folder);
+    (void)snprintf(copy, sizeof copy, "%s/copy.db", s->directory);
     copy_file(s->file, copy);
     refuse(copy);
     store_close(store);
@@ -300,7 +300,7 @@ static void test_a_backup_of_a_store_in_use_is_whole(void **state)
     char path[400];
 
     lead(store, 7);
-    (void)snprintf(path, sizeof path, "%s/backup.db", s->folder);
+    (void)snprintf(path, sizeof path, "%s/backup.db", s->directory);
     assert_int_equal(store_backup(store, path, &error), GAVEL_OK);
     assert_true(is_whole(path));
     assert_int_equal(stat(path, &info), 0);
@@ -310,7 +310,7 @@ static void test_a_backup_of_a_store_in_use_is_whole(void **state)
     assert_int_equal(store_backup(store, path, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "name a new file"));
     assert_int_equal(epoch_in(path), 7); /* it was not touched */
-    (void)snprintf(path, sizeof path, "%s/no/such/folder.db", s->folder);
+    (void)snprintf(path, sizeof path, "%s/no/such/directory.db", s->directory);
     assert_int_not_equal(store_backup(store, path, &error), GAVEL_OK);
     assert_non_null(strstr(error.message, "No such file or directory"));
     store_close(store);

@@ -21,7 +21,7 @@
 struct manager {
     struct notify notify;
     int fd;
-    char folder[64];
+    char directory[64];
     char name[100]; /* as in NOTIFY_SOCKET */
 };
 
@@ -47,9 +47,9 @@ static int setup(void **state)
 
     manager->fd = -1;
     manager->notify.fd = -1;
-    snprintf(manager->folder, sizeof manager->folder, "/tmp/gavel-notify.XXXXXX");
-    assert_non_null(mkdtemp(manager->folder));
-    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->folder);
+    snprintf(manager->directory, sizeof manager->directory, "/tmp/gavel-notify.XXXXXX");
+    assert_non_null(mkdtemp(manager->directory));
+    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->directory);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
@@ -64,9 +64,9 @@ static int teardown(void **state)
     notify_close(&manager->notify);
     if (manager->fd >= 0)
         close(manager->fd);
-    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->folder);
+    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->directory);
     unlink(manager->name);
-    rmdir(manager->folder);
+    rmdir(manager->directory);
     free(manager);
     return 0;
 }

@@ -26,7 +26,7 @@ static const struct command once_command = {.name = "once", .options = RUN_OPTIO
 #define ARGUMENTS_MAX 4
 
 struct fixture {
-    char folder[64];
+    char directory[64];
     char file[96];
     struct cli cli;
     struct setting_values values;
@@ -41,17 +41,17 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     char path[128];
 
-    strcpy(f->folder, "/tmp/gavel-test-XXXXXX");
-    if (!mkdtemp(f->folder))
+    strcpy(f->directory, "/tmp/gavel-test-XXXXXX");
+    if (!mkdtemp(f->directory))
         return -1;
-    snprintf(f->file, sizeof f->file, "%s/gavel.yaml", f->folder);
+    snprintf(f->file, sizeof f->file, "%s/gavel.yaml", f->directory);
     f->cli.command = &run_command;
     *state = f;
-    /* The first is a folder that an ordinary user may not look into; it changes nothing. */
-    snprintf(path, sizeof path, "%s/closed", f->folder);
+    /* The first is a directory that an ordinary user may not look into; it changes nothing. */
+    snprintf(path, sizeof path, "%s/closed", f->directory);
     if (mkdir(path, 0))
         return -1;
-    snprintf(path, sizeof path, "%s/closed:/usr/bin:/bin", f->folder);
+    snprintf(path, sizeof path, "%s/closed:/usr/bin:/bin", f->directory);
     return setenv("PATH", path, 1);
 }
 
@@ -62,10 +62,10 @@ static int tear_down(void **state)
     char path[128];
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s", f->directory, names[i]);
         (void)remove(path); /* most tests make few of them */
     }
-    assert_int_equal(rmdir(f->folder), 0);
+    assert_int_equal(rmdir(f->directory), 0);
     run_plan_done(&f->plan);
     setting_values_done(&f->values);
     free(f);
@@ -158,12 +158,12 @@ static void test_a_program_that_cannot_be_executed_is_told_apart(void **state)
     struct fixture *f = *state;
     char path[128];
 
-    snprintf(path, sizeof path, "%s/tool", f->folder);
+    snprintf(path, sizeof path, "%s/tool", f->directory);
     write_file(path, "#!/bin/sh\n", 0600);
     assert_int_equal(plan(f, "", ARGV(path)), GAVEL_ERR_IO);
     assert_refused(f, GAVEL_ERR_IO, "chmod +x");
     assert_int_equal(run_plan_fail(&f->cli, &f->error), 126);
-    assert_int_equal(plan(f, "", ARGV(f->folder)), GAVEL_ERR_IO);
+    assert_int_equal(plan(f, "", ARGV(f->directory)), GAVEL_ERR_IO);
     assert_refused(f, GAVEL_ERR_IO, "it is a directory");
 }
 
@@ -172,7 +172,7 @@ static void test_a_script_needs_its_interpreter(void **state)
     struct fixture *f = *state;
     char path[128];
 
-    snprintf(path, sizeof path, "%s/tool", f->folder);
+    snprintf(path, sizeof path, "%s/tool", f->directory);
     write_file(path, "#! /no/such/interpreter -x\n", 0700);
     assert_int_equal(plan(f, "", ARGV(path)), GAVEL_ERR_NOT_FOUND);
     assert_refused(f, GAVEL_ERR_NOT_FOUND, "names /no/such/interpreter");
@@ -191,24 +191,24 @@ static void test_the_search_follows_the_path_of_the_child(void **state)
     struct fixture *f = *state;
     char bad[128], good[128], yaml[512];
 
-    snprintf(bad, sizeof bad, "%s/tool", f->folder);
-    snprintf(good, sizeof good, "%s/bin", f->folder);
+    snprintf(bad, sizeof bad, "%s/tool", f->directory);
+    snprintf(good, sizeof good, "%s/bin", f->directory);
     assert_int_equal(mkdir(good, 0700), 0);
-    snprintf(good, sizeof good, "%s/bin/tool", f->folder);
+    snprintf(good, sizeof good, "%s/bin/tool", f->directory);
     write_file(bad, "#!/bin/sh\n", 0600);
     write_file(good, "#!/bin/sh\n", 0700);
     snprintf(yaml, sizeof yaml, "children:\n  - command: [tool]\n    environment: {PATH: '%s:%s/bin'}\n",
-             f->folder, f->folder);
+             f->directory, f->directory);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK);
     assert_string_equal(f->plan.spec.children[0].command.path, good);
     snprintf(yaml, sizeof yaml,
              "children:\n  - command: [tool]\n    directory: %s\n    environment: {PATH: ':bin'}\n",
-             f->folder);
-    assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK); /* relative parts count from its own folder */
+             f->directory);
+    assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK); /* relative parts count from its own directory */
     assert_string_equal(f->plan.spec.children[0].command.path, good);
-    assert_string_equal(f->plan.spec.children[0].directory, f->folder);
+    assert_string_equal(f->plan.spec.children[0].directory, f->directory);
     snprintf(yaml, sizeof yaml, "children:\n  - command: [tool]\n    environment: {PATH: '/bin:%s'}\n",
-             f->folder);
+             f->directory);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_ERR_IO); /* there is one, and no other */
     assert_refused(f, GAVEL_ERR_IO, bad);
     assert_int_equal(plan(f, "children:\n  - command: [tool]\n    environment: {PATH: ''}\n", NO_COMMAND),
@@ -223,7 +223,7 @@ static void test_the_command_knows_who_it_runs_for(void **state)
     assert_non_null(getcwd(cwd, sizeof cwd));
     snprintf(expected, sizeof expected, "sqlite:%s/some.db", cwd);
     assert_int_equal(plan(f, "store: ./some.db\ngroup: jobs\ncandidate: web-1\n", ARGV("true")), GAVEL_OK);
-    assert_string_equal(value_of(f, 0, "GAVEL_STORE"), expected); /* it may run in another folder */
+    assert_string_equal(value_of(f, 0, "GAVEL_STORE"), expected); /* it may run in another directory */
     assert_string_equal(value_of(f, 0, "GAVEL_GROUP"), "jobs");
     assert_string_equal(value_of(f, 0, "GAVEL_CANDIDATE"), "web-1");
     assert_string_equal(f->plan.id, "web-1");

@@ -16,12 +16,12 @@
 
 static void test_path_is_told_as_a_whole(void **state)
 {
-    char folder[PATH_MAX], expected[PATH_MAX + 64];
+    char directory[PATH_MAX], expected[PATH_MAX + 64];
     struct store_location location;
 
     (void)state;
-    assert_non_null(getcwd(folder, sizeof folder));
-    snprintf(expected, sizeof expected, "sqlite:%s/some.db", folder);
+    assert_non_null(getcwd(directory, sizeof directory));
+    snprintf(expected, sizeof expected, "sqlite:%s/some.db", directory);
     store_location_look("./some.db", &location);
     assert_string_equal(location.shown, expected);
     store_location_look("sqlite:some.db", &location);
@@ -33,28 +33,28 @@ static void test_path_is_told_as_a_whole(void **state)
     assert_false(location.is_new);
 }
 
-static void test_new_file_and_new_folder_are_noticed(void **state)
+static void test_new_file_and_new_directory_are_noticed(void **state)
 {
-    char folder[] = "/tmp/gavel-store-location-XXXXXX", path[64];
+    char directory[] = "/tmp/gavel-store-location-XXXXXX", path[64];
     struct store_location location;
     FILE *file;
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/gavel.db", folder);
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/gavel.db", directory);
     store_location_look(path, &location);
     assert_true(location.is_new);
-    assert_true(location.has_folder);
+    assert_true(location.has_directory);
     file = fopen(path, "we");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
     store_location_look(path, &location);
     assert_false(location.is_new);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory), 0);
     store_location_look(path, &location);
     assert_true(location.is_new);
-    assert_false(location.has_folder);
+    assert_false(location.has_directory);
 }
 
 static void test_bare_word_is_neither_a_path_nor_a_url(void **state)
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_path_is_told_as_a_whole),
-        cmocka_unit_test(test_new_file_and_new_folder_are_noticed),
+        cmocka_unit_test(test_new_file_and_new_directory_are_noticed),
         cmocka_unit_test(test_bare_word_is_neither_a_path_nor_a_url),
     };
 

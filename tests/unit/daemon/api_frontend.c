@@ -141,8 +141,8 @@ int api_frontend_setup_stopped(void **state)
     frontend->config = calloc(1, sizeof *frontend->config);
     assert_non_null(frontend->config);
     assert_int_equal(curl_global_init(CURL_GLOBAL_DEFAULT), 0);
-    (void)snprintf(frontend->folder, sizeof frontend->folder, "/tmp/gavel-api-XXXXXX");
-    assert_non_null(mkdtemp(frontend->folder));
+    (void)snprintf(frontend->directory, sizeof frontend->directory, "/tmp/gavel-api-XXXXXX");
+    assert_non_null(mkdtemp(frontend->directory));
     (void)snprintf(frontend->config->api_listen, sizeof frontend->config->api_listen, "127.0.0.1:0");
     (void)snprintf(frontend->config->api_advertise, sizeof frontend->config->api_advertise, "127.0.0.1:7501");
     frontend->config->raft.drift_ppm = 1000;
@@ -195,7 +195,7 @@ int api_frontend_teardown(void **state)
     journal_free(frontend->frontend.journal);
     view_box_done(&frontend->frontend.view);
     (void)pthread_mutex_destroy(&frontend->mutex);
-    (void)snprintf(command, sizeof command, "rm -r '%s'", frontend->folder);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", frontend->directory);
     assert_int_equal(system(command), 0);
     free(frontend->config);
     free(frontend);

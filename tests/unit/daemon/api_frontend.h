@@ -31,7 +31,7 @@ struct api_frontend {
     struct view view;
     struct request answer; /* status, message, names of what is answered */
     struct request last;   /* the last that was asked */
-    char folder[64];
+    char directory[64];
 };
 
 /* A node n1 of n1, n2, n3 that leads with a lease. Settings may be changed before api_frontend_start(). */

@@ -27,13 +27,14 @@ int clients_frontend_setup_stopped(void **state)
     assert_non_null(frontend);
     frontend->config = calloc(1, sizeof *frontend->config);
     assert_non_null(frontend->config);
-    (void)snprintf(frontend->folder, sizeof frontend->folder, "/tmp/gavel-clients-XXXXXX");
-    assert_non_null(mkdtemp(frontend->folder));
+    (void)snprintf(frontend->directory, sizeof frontend->directory, "/tmp/gavel-clients-XXXXXX");
+    assert_non_null(mkdtemp(frontend->directory));
     (void)snprintf(frontend->config->cluster, sizeof frontend->config->cluster, "test");
     (void)snprintf(frontend->config->node, sizeof frontend->config->node, "n1");
     frontend->config->raft.drift_ppm = 10000;
     (void)snprintf(frontend->config->clients_listen, sizeof frontend->config->clients_listen, "127.0.0.1:0");
-    (void)snprintf(frontend->config->socket, sizeof frontend->config->socket, "%s/socket", frontend->folder);
+    (void)snprintf(frontend->config->socket, sizeof frontend->config->socket, "%s/socket",
+                   frontend->directory);
     frontend->frontend.config = frontend->config;
     frontend->frontend.log = (struct log){.fd = STDERR_FILENO, .level = LOG_ERROR, .format = LOG_LOGFMT};
     assert_int_equal(mailbox_init(&frontend->frontend.forwardings), GAVEL_OK);
@@ -82,7 +83,7 @@ int clients_frontend_teardown(void **state)
         forwarding_free((struct forwarding *)(void *)message);
     mailbox_done(&frontend->frontend.forwardings);
     table_box_done(&frontend->frontend.table);
-    (void)snprintf(command, sizeof command, "rm -r '%s'", frontend->folder);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", frontend->directory);
     assert_int_equal(system(command), 0);
     free(frontend->config);
     free(frontend);

@@ -16,11 +16,11 @@ struct clients_frontend {
     struct daemon_config *config;
     struct node_shared frontend;
     struct clients *clients;
-    char folder[64];
+    char directory[64];
     uint64_t index;
 };
 
-/* Plain TCP on loopback and a unix socket in the folder. */
+/* Plain TCP on loopback and a unix socket in the directory. */
 int clients_frontend_setup(void **state);
 int clients_frontend_setup_stopped(void **state); /* the test sets the configuration, then starts it */
 int clients_frontend_teardown(void **state);

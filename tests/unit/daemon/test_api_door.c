@@ -28,17 +28,17 @@ static void write_file(const char *file, const char *text)
 
 static void set_token(struct api_frontend *frontend, const char *text)
 {
-    (void)snprintf(frontend->config->token, sizeof frontend->config->token, "%s/token", frontend->folder);
+    (void)snprintf(frontend->config->token, sizeof frontend->config->token, "%s/token", frontend->directory);
     write_file(frontend->config->token, text);
 }
 
-/* Runs a command in the frontend's folder. */
+/* Runs a command in the frontend's directory. */
 static void run(struct api_frontend *frontend, const char *command)
 {
     char line[1024];
 
     (void)snprintf(line, sizeof line, "cd '%s' && { %s; } >log 2>&1 || { cat log >&2; exit 1; }",
-                   frontend->folder, command);
+                   frontend->directory, command);
     assert_int_equal(system(line), 0);
 }
 
@@ -53,9 +53,9 @@ static void make_certificates(struct api_frontend *frontend)
         "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout n1.key -out n1.csr && "
         "openssl x509 -req -in n1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy "
         "-out n1.crt");
-    (void)snprintf(config->tls_ca, sizeof config->tls_ca, "%s/ca.crt", frontend->folder);
-    (void)snprintf(config->tls_cert, sizeof config->tls_cert, "%s/n1.crt", frontend->folder);
-    (void)snprintf(config->tls_key, sizeof config->tls_key, "%s/n1.key", frontend->folder);
+    (void)snprintf(config->tls_ca, sizeof config->tls_ca, "%s/ca.crt", frontend->directory);
+    (void)snprintf(config->tls_cert, sizeof config->tls_cert, "%s/n1.crt", frontend->directory);
+    (void)snprintf(config->tls_key, sizeof config->tls_key, "%s/n1.key", frontend->directory);
     config->has_tls = config->has_api_tls = true;
 }
 

@@ -166,7 +166,7 @@ static void test_writes_need_the_token_and_reads_too(void **state)
     char path[128];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/token", frontend->folder);
+    (void)snprintf(path, sizeof path, "%s/token", frontend->directory);
     file = fopen(path, "w");
     assert_non_null(file);
     (void)fputs("0123456789abcdef0123456789abcdef\n", file);

@@ -26,7 +26,7 @@
     "  - {name: n3, address: 127.0.0.1:7403, api: 127.0.0.1:7503}\n"
 
 struct fixture {
-    char folder[64];
+    char directory[64];
     char name[80]; /* of the file */
     struct config_input input;
     struct daemon_config config;
@@ -38,10 +38,10 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    (void)snprintf(f->folder, sizeof f->folder, "/tmp/gaveld-test-XXXXXX");
-    if (!mkdtemp(f->folder))
+    (void)snprintf(f->directory, sizeof f->directory, "/tmp/gaveld-test-XXXXXX");
+    if (!mkdtemp(f->directory))
         return -1;
-    (void)snprintf(f->name, sizeof f->name, "%s/gaveld.yaml", f->folder);
+    (void)snprintf(f->name, sizeof f->name, "%s/gaveld.yaml", f->directory);
     f->input.file = f->name;
     *state = f;
     return 0;
@@ -54,11 +54,11 @@ static int tear_down(void **state)
     char path[128];
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", f->folder, files[i]);
+        (void)snprintf(path, sizeof path, "%s/%s", f->directory, files[i]);
         (void)unlink(path);
     }
     config_done(&f->config);
-    (void)rmdir(f->folder);
+    (void)rmdir(f->directory);
     free(f);
     return 0;
 }
@@ -68,7 +68,7 @@ static void write_file(struct fixture *f, const char *name, const char *text, mo
     char path[128];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s", f->directory, name);
     (void)unlink(path);
     file = fopen(path, "w");
     assert_non_null(file);
@@ -172,10 +172,10 @@ static void test_every_key_is_read(void **state)
     assert_true(c->id == seal_id_of_name("node", "n1"));
     assert_string_equal(c->listen, "127.0.0.1:7401");
     assert_string_equal(c->api_listen, "127.0.0.1:7501");
-    (void)snprintf(path, sizeof path, "%s/d1", f->folder); /* from where the file is */
+    (void)snprintf(path, sizeof path, "%s/d1", f->directory); /* from where the file is */
     assert_string_equal(c->data, path);
     assert_true(c->data_bytes_max == 64u << 20);
-    (void)snprintf(path, sizeof path, "%s/secret", f->folder);
+    (void)snprintf(path, sizeof path, "%s/secret", f->directory);
     assert_string_equal(c->secret, path);
     assert_false(c->auto_failover);
     assert_int_equal(c->snapshot_entries, 500);

@@ -28,7 +28,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
 
     certs_init(&f->certs);
-    (void)snprintf(f->file, sizeof f->file, "%s/gaveld.yaml", f->certs.folder);
+    (void)snprintf(f->file, sizeof f->file, "%s/gaveld.yaml", f->certs.directory);
     *state = f;
     return 0;
 }

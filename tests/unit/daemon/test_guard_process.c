@@ -2,8 +2,8 @@
 
 /*
  * The guard process with a node that is a function of this test: it says in
- * the page who it is and whom to tell, writes what it does into a pipe, and
- * then dies in one way or another. The guard runs in a process of its own,
+ * shared memory who it is and whom to tell, writes what it does into a pipe,
+ * and then dies in one way or another. The guard runs in a process of its own,
  * the test is its service manager and its peer.
  */
 #include "daemon/guard/guard.h"
@@ -46,7 +46,7 @@ enum part {
 };
 
 struct fixture {
-    struct node_page *page;
+    struct shared_memory *memory;
     struct guard_process settings;
     enum part part;
     int code;
@@ -153,10 +153,11 @@ static _Noreturn void tick_until_told(const struct fixture *f)
 
     (void)alarm(60); /* should the guard not do what it is tested for */
     sigaction(SIGHUP, &action, NULL);
-    atomic_store(&f->page->alive_at, clock_now()); /* before it can be told: who never ticked does not hang */
+    atomic_store(&f->memory->alive_at,
+                 clock_now()); /* before it can be told: who never ticked does not hang */
     say(f, 'w', 0);
     while (!hung_up) {
-        atomic_store(&f->page->alive_at, clock_now());
+        atomic_store(&f->memory->alive_at, clock_now());
         (void)poll(NULL, 0, 20);
     }
     say(f, 'q', 0);
@@ -168,9 +169,9 @@ static _Noreturn void tick_until_told(const struct fixture *f)
 static int be_node(void *user)
 {
     struct fixture *f = user;
-    struct node_page_peers peers = {.count = 1};
+    struct shared_memory_peers peers = {.count = 1};
     socklen_t length = sizeof peers.addresses[0];
-    uint64_t incarnation = atomic_load(&f->page->incarnation) + 1;
+    uint64_t incarnation = atomic_load(&f->memory->incarnation) + 1;
     int signal_number = 0;
 
     say(f, 'b', getpid());
@@ -178,22 +179,22 @@ static int be_node(void *user)
     if (signal_number != SIGKILL)
         return 98;
     if (f->part == PART_NO_NUMBER) {
-        if (atomic_exchange(&f->page->epoch, 1) == 0) /* remembers the first */
+        if (atomic_exchange(&f->memory->epoch, 1) == 0) /* remembers the first */
             crash();
         return 0;
     }
-    atomic_store(&f->page->cluster, CLUSTER);
-    atomic_store(&f->page->generation, GENERATION);
-    atomic_store(&f->page->node, NODE);
-    atomic_store(&f->page->incarnation, incarnation);
+    atomic_store(&f->memory->cluster, CLUSTER);
+    atomic_store(&f->memory->generation, GENERATION);
+    atomic_store(&f->memory->node, NODE);
+    atomic_store(&f->memory->incarnation, incarnation);
     if (getsockname(f->socket, (struct sockaddr *)&peers.addresses[0], &length))
         return 97;
-    node_page_set_peers(f->page, &peers);
+    shared_memory_set_peers(f->memory, &peers);
     if (f->part == PART_NEVER_UP)
         return f->code;
     if (f->part == PART_BUSY && incarnation > 1)
         return incarnation == 2 ? NODE_EXIT_BUSY : NODE_EXIT_DONE;
-    atomic_store(&f->page->is_up, 1);
+    atomic_store(&f->memory->is_up, 1);
     switch (f->part) {
     case PART_CRASH:
         if (incarnation == 4)
@@ -233,12 +234,12 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    if (node_page_new(&f->page) != GAVEL_OK || pipe2(f->pipe, O_CLOEXEC))
+    if (shared_memory_new(&f->memory) != GAVEL_OK || pipe2(f->pipe, O_CLOEXEC))
         return -1;
     f->socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (f->socket < 0 || bind(f->socket, (struct sockaddr *)&address, sizeof address))
         return -1;
-    f->settings = (struct guard_process){.page = f->page,
+    f->settings = (struct guard_process){.memory = f->memory,
                                          .log = {.level = LOG_DEBUG},
                                          .run = be_node,
                                          .user = f,
@@ -320,7 +321,7 @@ static int tear_down(void **state)
     (void)close(f->pipe[0]);
     (void)close(f->pipe[1]);
     (void)close(f->socket);
-    node_page_free(f->page);
+    shared_memory_free(f->memory);
     free(f);
     return 0;
 }

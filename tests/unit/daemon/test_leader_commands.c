@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The leader's commands, with real processes: they run under a mandate in the page, and never without. */
+/* The leader's commands, with real processes: they run under a mandate in shared memory, never without. */
 #include "daemon/commands/leader_commands.h"
 #include "os/clock.h"
 
@@ -21,7 +21,7 @@
 #define GRACE_MS 400
 
 struct fixture {
-    struct node_page *page;
+    struct shared_memory *memory;
     struct daemon_config config;
     struct leader_commands commands;
     struct leader_commands_event event; /* the last one */
@@ -33,7 +33,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    if (node_page_new(&f->page) != GAVEL_OK || pipe2(f->out, O_NONBLOCK))
+    if (shared_memory_new(&f->memory) != GAVEL_OK || pipe2(f->out, O_NONBLOCK))
         return -1;
     (void)snprintf(f->config.cluster, sizeof f->config.cluster, "demo");
     (void)snprintf(f->config.node, sizeof f->config.node, "n1");
@@ -55,7 +55,7 @@ static int tear_down(void **state)
     leader_commands_finish(&f->commands);
     (void)close(f->out[0]);
     (void)close(f->out[1]);
-    node_page_free(f->page);
+    shared_memory_free(f->memory);
     for (size_t i = 0; i < 3; i++)
         free(f->command[i]);
     free(f);
@@ -67,7 +67,7 @@ static void start(struct fixture *f, const char *script)
     struct gavel_error error = {0};
 
     assert_true(asprintf(&f->command[2], "out=%d; %s", f->out[1], script) > 0);
-    if (leader_commands_start(&f->commands, &f->config, f->page, &error) != GAVEL_OK)
+    if (leader_commands_start(&f->commands, &f->config, f->memory, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
 }
 
@@ -76,7 +76,7 @@ static void give_mandate(struct fixture *f, uint64_t epoch, gavel_ns stop_after)
 {
     gavel_ns stop_at = clock_now() + stop_after;
 
-    node_page_set_mandate(f->page, epoch, stop_at, stop_at + ns_from_ms(GRACE_MS));
+    shared_memory_set_mandate(f->memory, epoch, stop_at, stop_at + ns_from_ms(GRACE_MS));
 }
 
 /* Looks whenever there is something to see, until this has happened. */
@@ -166,7 +166,7 @@ static void test_a_mandate_that_is_not_renewed_ends_the_children(void **state)
 
     start(f, "trap '' TERM; echo $$ >&$out; while :; do sleep 100; done");
     give_mandate(f, 3, 300 * NS_PER_MS);
-    deadline = atomic_load(&f->page->deadline);
+    deadline = atomic_load(&f->memory->deadline);
     leader_commands_run(&f->commands, 3);
     await_line(f, line);
     await_news(f, LEADER_COMMANDS_GAVE_UP);
@@ -319,7 +319,7 @@ static void test_what_cannot_be_run_is_told_before(void **state)
     f->command[2] = strdup("true");
     free(f->command[0]);
     f->command[0] = strdup("/no/such/program");
-    assert_int_equal(leader_commands_start(&f->commands, &f->config, f->page, &error), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(leader_commands_start(&f->commands, &f->config, f->memory, &error), GAVEL_ERR_NOT_FOUND);
     assert_non_null(strstr(error.message, "/no/such/program"));
 }
 

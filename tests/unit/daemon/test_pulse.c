@@ -18,7 +18,7 @@
 #define LIMIT (10 * NS_PER_S)
 
 struct fixture {
-    struct node_page *page;
+    struct shared_memory *memory;
     struct tree tree;
     struct pulse pulse;
     pid_t pid; /* does nothing at all */
@@ -31,7 +31,7 @@ static int set_up(void **state)
     struct gavel_error error = {0};
 
     tree_init(&f->tree);
-    if (node_page_new(&f->page) != GAVEL_OK || tree_open(&f->tree, CONTAIN_WALK, &error) != GAVEL_OK)
+    if (shared_memory_new(&f->memory) != GAVEL_OK || tree_open(&f->tree, CONTAIN_WALK, &error) != GAVEL_OK)
         return -1;
     f->pid = fork();
     if (f->pid == 0) {
@@ -52,12 +52,12 @@ static int tear_down(void **state)
     (void)kill(f->pid, SIGKILL);
     (void)waitpid(f->pid, NULL, 0);
     tree_close(&f->tree);
-    node_page_free(f->page);
+    shared_memory_free(f->memory);
     free(f);
     return 0;
 }
 
-static void tick(struct fixture *f) { atomic_store(&f->page->alive_at, f->now); }
+static void tick(struct fixture *f) { atomic_store(&f->memory->alive_at, f->now); }
 
 /* Looks whenever it is time to, for so long; whether it was found hung. */
 static bool hangs_within(struct fixture *f, gavel_ns time)
@@ -66,7 +66,7 @@ static bool hangs_within(struct fixture *f, gavel_ns time)
 
     while (f->pulse.look_at <= until) {
         f->now = f->pulse.look_at;
-        if (pulse_look(&f->pulse, f->page, &f->tree, f->pid, f->now))
+        if (pulse_look(&f->pulse, f->memory, &f->tree, f->pid, f->now))
             return true;
     }
     f->now = until;
@@ -79,7 +79,7 @@ static void test_a_node_that_ticks_never_hangs(void **state)
 
     for (int i = 0; i < 100; i++) {
         tick(f);
-        assert_true(pulse_is_fresh(f->page, f->now));
+        assert_true(pulse_is_fresh(f->memory, f->now));
         assert_false(hangs_within(f, NS_PER_S));
     }
 }
@@ -109,9 +109,9 @@ static void test_starting_may_take_its_time(void **state)
 {
     struct fixture *f = *state;
 
-    assert_true(pulse_is_fresh(f->page, f->now));
+    assert_true(pulse_is_fresh(f->memory, f->now));
     assert_false(hangs_within(f, 100 * LIMIT));
-    assert_true(pulse_is_fresh(f->page, f->now));
+    assert_true(pulse_is_fresh(f->memory, f->now));
 }
 
 static void test_freshness_lasts_a_second(void **state)
@@ -119,8 +119,8 @@ static void test_freshness_lasts_a_second(void **state)
     struct fixture *f = *state;
 
     tick(f);
-    assert_true(pulse_is_fresh(f->page, f->now + NS_PER_S));
-    assert_false(pulse_is_fresh(f->page, f->now + NS_PER_S + 1));
+    assert_true(pulse_is_fresh(f->memory, f->now + NS_PER_S));
+    assert_false(pulse_is_fresh(f->memory, f->now + NS_PER_S + 1));
 }
 
 /* Hours are between two looks, and the guard looks before the node has had its turn. */
@@ -132,7 +132,7 @@ static void test_a_machine_that_was_suspended_is_no_hang(void **state)
         tick(f);
         assert_false(hangs_within(f, NS_PER_S));
         f->now += 3600 * NS_PER_S;
-        assert_false(pulse_look(&f->pulse, f->page, &f->tree, f->pid, f->now));
+        assert_false(pulse_look(&f->pulse, f->memory, &f->tree, f->pid, f->now));
     }
 }
 
@@ -146,7 +146,7 @@ static void test_a_node_that_somebody_stopped_does_not_hang(void **state)
     assert_int_equal(waitpid(f->pid, &status, WUNTRACED), f->pid);
     assert_true(WIFSTOPPED(status));
     assert_false(hangs_within(f, 100 * LIMIT));
-    assert_false(pulse_is_fresh(f->page, f->now)); /* but nobody says that it is well */
+    assert_false(pulse_is_fresh(f->memory, f->now)); /* but nobody says that it is well */
     assert_int_equal(kill(f->pid, SIGCONT), 0);
     assert_int_equal(waitpid(f->pid, &status, WCONTINUED), f->pid);
     assert_true(hangs_within(f, LIMIT));

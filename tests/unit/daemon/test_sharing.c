@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What threads and processes of a node share: messages, the view, the journal, the page, records. */
+/* What threads and processes of a node share: messages, the view, the journal, the shared memory, records. */
 #include "daemon/node/member_record.h"
 #include "daemon/shared/journal.h"
 #include "daemon/shared/mailbox.h"
-#include "daemon/shared/node_page.h"
+#include "daemon/shared/shared_memory.h"
 #include "daemon/shared/view.h"
 #include "net/seal.h"
 
@@ -31,11 +31,11 @@ static bool is_readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-#define LETTERS 20000
+#define MESSAGES 20000
 
-static void *post(void *user)
+static void *put_messages(void *user)
 {
-    for (unsigned i = 0; i < LETTERS; i++) {
+    for (unsigned i = 0; i < MESSAGES; i++) {
         struct message *message = malloc(sizeof *message);
 
         assert_non_null(message);
@@ -54,8 +54,8 @@ static void test_messages_arrive_in_order_and_none_is_lost(void **state)
     (void)state;
     assert_int_equal(mailbox_init(&box), GAVEL_OK);
     assert_false(is_readable(box.fd));
-    assert_int_equal(pthread_create(&thread, NULL, post, &box), 0);
-    while (next < LETTERS) {
+    assert_int_equal(pthread_create(&thread, NULL, put_messages, &box), 0);
+    while (next < MESSAGES) {
         struct pollfd p = {.fd = box.fd, .events = POLLIN};
         struct mail_link *list;
 
@@ -179,26 +179,26 @@ static void test_elections_are_listed_newest_first(void **state)
 
 static void test_a_mandate_is_read_only_under_its_own_epoch(void **state)
 {
-    struct node_page *page;
+    struct shared_memory *memory;
     gavel_ns stop_at, deadline;
     uint64_t first, second;
 
     (void)state;
-    assert_int_equal(node_page_new(&page), GAVEL_OK);
-    assert_true(node_page_epoch(3, 1, &first));
-    assert_true(node_page_epoch(3, 2, &second));
+    assert_int_equal(shared_memory_new(&memory), GAVEL_OK);
+    assert_true(shared_memory_epoch(3, 1, &first));
+    assert_true(shared_memory_epoch(3, 2, &second));
     assert_true(second > first);
-    assert_true(node_page_epoch(4, 1, &second));
+    assert_true(shared_memory_epoch(4, 1, &second));
     assert_true(second > first);
-    assert_false(node_page_epoch(3, 1 << 16, &second));
-    assert_false(node_page_read_mandate(page, first, &stop_at, &deadline));
-    node_page_set_mandate(page, first, 10, 20);
-    assert_true(node_page_read_mandate(page, first, &stop_at, &deadline));
+    assert_false(shared_memory_epoch(3, 1 << 16, &second));
+    assert_false(shared_memory_read_mandate(memory, first, &stop_at, &deadline));
+    shared_memory_set_mandate(memory, first, 10, 20);
+    assert_true(shared_memory_read_mandate(memory, first, &stop_at, &deadline));
     assert_int_equal(stop_at, 10);
     assert_int_equal(deadline, 20);
-    assert_false(node_page_read_mandate(page, second, &stop_at, &deadline));
-    assert_false(node_page_read_mandate(page, 0, &stop_at, &deadline));
-    node_page_free(page);
+    assert_false(shared_memory_read_mandate(memory, second, &stop_at, &deadline));
+    assert_false(shared_memory_read_mandate(memory, 0, &stop_at, &deadline));
+    shared_memory_free(memory);
 }
 
 static void apply(struct table *table, uint64_t index, uint8_t *bytes, size_t size)

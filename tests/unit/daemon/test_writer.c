@@ -19,7 +19,7 @@
 #define LIMIT_MS 60000
 
 struct fixture {
-    char folder[64];
+    char directory[64];
     struct disk_options options;
     struct disk *disk;
     struct raft raft;
@@ -38,9 +38,9 @@ static int set_up(void **state)
     bool is_new;
 
     assert_non_null(f);
-    (void)snprintf(f->folder, sizeof f->folder, "/tmp/gavel-test-XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    f->options = (struct disk_options){.folder = f->folder, .bytes_max = 1 << 20};
+    (void)snprintf(f->directory, sizeof f->directory, "/tmp/gavel-test-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    f->options = (struct disk_options){.data_dir = f->directory, .bytes_max = 1 << 20};
     f->options.identity.cluster = 7;
     f->options.identity.node = 9;
     (void)snprintf(f->options.identity.cluster_name, DISK_NAME_MAX, "c");
@@ -66,10 +66,10 @@ static int tear_down(void **state)
     disk_close(f->disk);
     raft_done(&f->raft);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
+        (void)snprintf(path, sizeof path, "%s/%s", f->directory, names[i]);
         (void)unlink(path); /* not all of them are there */
     }
-    (void)rmdir(f->folder);
+    (void)rmdir(f->directory);
     free(f);
     return 0;
 }

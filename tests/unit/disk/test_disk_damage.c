@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Files that were changed by something else than us. Whatever is flipped: the folder is refused as damaged,
- * or what it gives back is exactly what was written. Never a crash, never a different state.
+ * Files that were changed by something else than us. Whatever is flipped: the directory is refused as
+ * damaged, or what it gives back is exactly what was written. Never a crash, never a different state.
  */
-#include "folder.h"
+#include "data_dir.h"
 
 #include "base/prng.h"
 
@@ -22,7 +22,7 @@ struct image {
     size_t size;
 };
 
-static void image_load(struct image *image, const struct folder *f)
+static void image_load(struct image *image, const struct data_dir *f)
 {
     struct stat info;
     int fd;
@@ -78,11 +78,11 @@ static uint64_t digest(const struct raft_restore *r)
 }
 
 /* A file with some of everything: small and large entries, a snapshot in pieces, free pages. */
-static void make_contents(struct folder *f)
+static void make_contents(struct data_dir *f)
 {
     uint8_t bytes[70000];
     struct disk_write write = {.persist = {.has_snapshot = true, .has_state = true}};
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 7 + i / 256 * 11);
@@ -99,15 +99,15 @@ static void make_contents(struct folder *f)
     assert_int_equal(disk_write(f->disk, &write, 1, &f->error), GAVEL_OK);
     assert_int_equal(append(f, 44, 30, 5, 90), GAVEL_OK);
     disk_restore_done(&restore);
-    folder_close(f);
+    data_dir_close(f);
 }
 
 /* True if it was refused; otherwise it must be what it was, and must take writes. */
-static bool is_refused(struct folder *f, uint64_t wanted, size_t at)
+static bool is_refused(struct data_dir *f, uint64_t wanted, size_t at)
 {
     struct raft_restore restore;
 
-    switch (folder_try_open(f)) {
+    switch (data_dir_try_open(f)) {
     case GAVEL_OK:
         break;
     case GAVEL_ERR_STORE_DAMAGED:
@@ -120,13 +120,13 @@ static bool is_refused(struct folder *f, uint64_t wanted, size_t at)
     if (digest(&restore) != wanted)
         fail_msg("byte %zu: changed, and nobody noticed", at);
     disk_restore_done(&restore);
-    folder_close(f);
+    data_dir_close(f);
     return false;
 }
 
 static void test_a_flipped_bit_is_found_or_does_no_harm(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image image = {0};
     struct raft_restore restore;
     struct prng prng;
@@ -136,7 +136,7 @@ static void test_a_flipped_bit_is_found_or_does_no_harm(void **state)
 
     make_contents(f);
     image_load(&image, f);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     wanted = digest(&restore);
     disk_restore_done(&restore);
     image_patch(&image, 0, image.bytes, image.size);
@@ -161,7 +161,7 @@ static void test_a_flipped_bit_is_found_or_does_no_harm(void **state)
 
 static void test_a_page_of_noise_is_found(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image image = {0};
     struct raft_restore restore;
     struct prng prng;
@@ -170,7 +170,7 @@ static void test_a_page_of_noise_is_found(void **state)
 
     make_contents(f);
     image_load(&image, f);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     wanted = digest(&restore);
     disk_restore_done(&restore);
     prng_seed(&prng, 2);
@@ -189,7 +189,7 @@ static void test_a_page_of_noise_is_found(void **state)
 
 static void test_pages_that_changed_places_are_found(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image image = {0};
     struct raft_restore restore;
     uint64_t wanted;
@@ -197,7 +197,7 @@ static void test_pages_that_changed_places_are_found(void **state)
 
     make_contents(f);
     image_load(&image, f);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     wanted = digest(&restore);
     disk_restore_done(&restore);
     for (size_t page = 0; page < 60; page++) {
@@ -212,14 +212,14 @@ static void test_pages_that_changed_places_are_found(void **state)
 static void test_a_file_that_is_cut_off_is_refused(void **state)
 {
     static const off_t sizes[] = {0, 1, 100, 4096, 8191, 8192, 12288, 40000};
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image image = {0};
 
     make_contents(f);
     image_load(&image, f);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_int_equal(truncate(image.path, sizes[i]), 0);
-        assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+        assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
     }
     free(image.bytes);
 }
@@ -240,25 +240,25 @@ static uint64_t txn_on(const struct image *image, size_t page)
 
 static void test_an_older_transaction_is_not_taken_for_the_newest(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image older = {0};
     struct image newer = {0};
     size_t before;
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     for (raft_index i = 1; i <= 6; i++)
         assert_int_equal(append(f, i, 1, 1, 10), GAVEL_OK);
-    folder_close(f);
+    data_dir_close(f);
     image_load(&older, f);
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     disk_restore_done(&restore);
     assert_int_equal(append(f, 7, 1, 1, 10), GAVEL_OK);
-    folder_close(f);
+    data_dir_close(f);
     image_load(&newer, f);
     before = txn_on(&newer, 0) < txn_on(&newer, 1) ? 0 : 1;
     image_patch(&newer, before * 4096, older.bytes + before * 4096, 4096);
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
     /* Only the number is changed, so that the two look as if they followed each other. */
     for (size_t page = 0; page < 2; page++) {
         for (int by = -2; by <= 2; by += 4) {
@@ -266,18 +266,18 @@ static void test_an_older_transaction_is_not_taken_for_the_newest(void **state)
 
             image_patch(&newer, 0, newer.bytes, newer.size);
             image_patch(&newer, page * 4096 + TXN_AT, &changed, sizeof changed);
-            assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+            assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
         }
     }
     image_patch(&newer, 0, newer.bytes, newer.size);
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
     free(older.bytes);
     free(newer.bytes);
 }
 
 static void test_a_page_of_another_node_is_found(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct image theirs = {0};
     struct image ours = {0};
     char path[sizeof f->path];
@@ -300,7 +300,7 @@ static void test_a_page_of_another_node_is_found(void **state)
             continue;
         image_patch(&ours, 0, ours.bytes, ours.size);
         image_patch(&ours, page * 4096, theirs.bytes + page * 4096, 4096);
-        if (folder_try_open(f) != GAVEL_OK)
+        if (data_dir_try_open(f) != GAVEL_OK)
             refused++;
     }
     assert_true(refused >= 4);
@@ -310,7 +310,7 @@ static void test_a_page_of_another_node_is_found(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_flipped_bit_is_found_or_does_no_harm),
         CASE(test_a_page_of_noise_is_found),

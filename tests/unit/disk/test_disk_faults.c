@@ -4,7 +4,7 @@
  * Faults of the machine: no room, a disk that fails, a process that is killed in the middle. fdatasync() is
  * replaced here, also for LMDB, so that it can be made to fail.
  */
-#include "folder.h"
+#include "data_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
     return (int)syscall(SYS_fdatasync, fd);
 }
 
-static enum gavel_status write_state(struct folder *f, const struct raft_restore *restore, raft_term term)
+static enum gavel_status write_state(struct data_dir *f, const struct raft_restore *restore, raft_term term)
 {
     struct disk_write write = {.persist = {.has_state = true, .state = state_of(restore, term, 1)}};
 
@@ -47,7 +47,7 @@ static enum gavel_status write_state(struct folder *f, const struct raft_restore
 }
 
 /* Appends until there is no room; how many entries there are then. */
-static raft_index fill_up(struct folder *f, raft_index last, uint32_t size)
+static raft_index fill_up(struct data_dir *f, raft_index last, uint32_t size)
 {
     for (;;) {
         enum gavel_status status = append(f, last + 1, 1, 1, size);
@@ -61,7 +61,7 @@ static raft_index fill_up(struct folder *f, raft_index last, uint32_t size)
     }
 }
 
-static enum gavel_status compact(struct folder *f, raft_index index, size_t size)
+static enum gavel_status compact(struct data_dir *f, raft_index index, size_t size)
 {
     uint8_t *bytes = calloc(1, size + 1);
     struct disk_write write = {.persist = {.has_snapshot = true}};
@@ -76,15 +76,15 @@ static enum gavel_status compact(struct folder *f, raft_index index, size_t size
     return status;
 }
 
-static void test_a_full_folder_still_votes_and_compacts(void **state)
+static void test_a_full_directory_still_votes_and_compacts(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_restore restore;
     raft_index last;
     struct disk_usage usage;
 
     f->options.bytes_max = 4 << 20;
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     last = fill_up(f, 0, 3000);
     assert_true(last > 500);
     assert_non_null(strstr(f->error.message, "data_max"));
@@ -102,8 +102,8 @@ static void test_a_full_folder_still_votes_and_compacts(void **state)
         assert_true(last > before + 300);
     }
     disk_restore_done(&restore);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.snapshot.index + restore.entry_count, last);
     assert_int_equal(restore.state.term, 199);
     disk_restore_done(&restore);
@@ -111,17 +111,17 @@ static void test_a_full_folder_still_votes_and_compacts(void **state)
 
 static void test_a_snapshot_beyond_the_limit_changes_nothing(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_restore restore;
 
     f->options.bytes_max = 2 << 20;
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     disk_restore_done(&restore);
     assert_int_equal(append(f, 1, 10, 1, 100), GAVEL_OK);
     assert_int_equal(compact(f, 5, 4 << 20), GAVEL_ERR_STORE_FULL);
     assert_int_equal(append(f, 11, 10, 1, 100), GAVEL_OK);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.snapshot.index, 0);
     assert_int_equal(restore.entry_count, 20);
     disk_restore_done(&restore);
@@ -129,8 +129,8 @@ static void test_a_snapshot_beyond_the_limit_changes_nothing(void **state)
 
 static void test_a_failed_fsync_is_final(void **state)
 {
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
 
     assert_int_equal(append(f, 1, 3, 1, 100), GAVEL_OK);
     fdatasync_error = EIO;
@@ -140,16 +140,16 @@ static void test_a_failed_fsync_is_final(void **state)
     assert_int_equal(append(f, 4, 1, 1, 100), GAVEL_ERR_IO); /* although the disk is well again */
     assert_int_equal(write_state(f, &restore, 2), GAVEL_ERR_IO);
     disk_restore_done(&restore);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.entry_count, 3);
     disk_restore_done(&restore);
 }
 
 static void test_a_full_disk_at_commit_may_be_tried_again(void **state)
 {
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     assert_int_equal(append(f, 1, 3, 1, 100), GAVEL_OK);
@@ -157,8 +157,8 @@ static void test_a_full_disk_at_commit_may_be_tried_again(void **state)
     assert_int_equal(append(f, 4, 1, 1, 100), GAVEL_ERR_STORE_FULL);
     fdatasync_error = 0;
     assert_int_equal(append(f, 4, 1, 1, 100), GAVEL_OK);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.entry_count, 4);
     disk_restore_done(&restore);
 }
@@ -166,8 +166,8 @@ static void test_a_full_disk_at_commit_may_be_tried_again(void **state)
 /* Many changes at once cost as much as one: one fdatasync(), and the page that LMDB writes after it. */
 static void test_several_changes_are_one_transaction(void **state)
 {
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
     struct raft_entry *entries = make_entries(1, 50, 1, 100);
     struct disk_write writes[50] = {0};
     unsigned before;
@@ -186,14 +186,14 @@ static void test_several_changes_are_one_transaction(void **state)
 }
 
 /* A small file system of its own for this process, and nobody else sees it. */
-static void mount_small(const struct folder *f)
+static void mount_small(const struct data_dir *f)
 {
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mkdir(f->path, 0700) < 0 || mount("tmpfs", f->path, "tmpfs", 0, "size=3m") < 0)
         _exit(99);
 }
 
-static void run_on_a_full_disk(struct folder *f)
+static void run_on_a_full_disk(struct data_dir *f)
 {
     char ballast[200];
     struct raft_restore restore;
@@ -201,7 +201,7 @@ static void run_on_a_full_disk(struct folder *f)
     raft_index filled;
 
     mount_small(f);
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     last = fill_up(f, 0, 1000);
     if (!strstr(f->error.message, "no space left") || last < 200)
         _exit(1);
@@ -210,8 +210,8 @@ static void run_on_a_full_disk(struct folder *f)
             _exit(2);
     }
     disk_restore_done(&restore);
-    folder_close(f);
-    restore = folder_begin(f); /* also when it is opened on the full disk */
+    data_dir_close(f);
+    restore = data_dir_begin(f); /* also when it is opened on the full disk */
     if (restore.entry_count != last || restore.state.term != 99)
         _exit(3);
     disk_restore_done(&restore);
@@ -221,8 +221,8 @@ static void run_on_a_full_disk(struct folder *f)
     filled = fill_up(f, last, 1000);
     if (filled < last + 200)
         _exit(5);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     if (restore.entry_count != filled)
         _exit(6);
     disk_restore_done(&restore);
@@ -231,7 +231,7 @@ static void run_on_a_full_disk(struct folder *f)
 
 static void test_a_full_file_system_loses_nothing(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     int status;
     pid_t pid;
 
@@ -250,9 +250,9 @@ static void test_a_full_file_system_loses_nothing(void **state)
  * The child writes in transactions of three writes each, that belong together: the term, an entry that names
  * it, and now and then a snapshot. It tells how far it is, and is killed at any instant.
  */
-static void write_for_ever(struct folder *f, int told)
+static void write_for_ever(struct data_dir *f, int told)
 {
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
     raft_index last = restore.snapshot.index + restore.entry_count;
 
     for (;; last++) {
@@ -276,7 +276,7 @@ static void write_for_ever(struct folder *f, int told)
     }
 }
 
-static raft_index kill_a_writer(struct folder *f, unsigned after_us, raft_index reads)
+static raft_index kill_a_writer(struct data_dir *f, unsigned after_us, raft_index reads)
 {
     int pipes[2];
     raft_index told = 0;
@@ -304,15 +304,15 @@ static raft_index kill_a_writer(struct folder *f, unsigned after_us, raft_index 
 
 static void test_a_killed_writer_leaves_whole_transactions(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct prng prng;
 
     prng_seed(&prng, 3);
-    folder_open(f);
-    folder_close(f);
+    data_dir_open(f);
+    data_dir_close(f);
     for (unsigned round = 0; round < 40; round++) {
         raft_index told = kill_a_writer(f, (unsigned)prng_below(&prng, 1500), 1 + prng_below(&prng, 15));
-        struct raft_restore restore = folder_reload(f);
+        struct raft_restore restore = data_dir_reload(f);
         raft_index last = restore.snapshot.index + restore.entry_count;
 
         assert_true(last == told || last == told + 1); /* all it told of, and at most the one under way */
@@ -330,9 +330,9 @@ static void test_a_killed_writer_leaves_whole_transactions(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(test_a_full_folder_still_votes_and_compacts),
+        CASE(test_a_full_directory_still_votes_and_compacts),
         CASE(test_a_snapshot_beyond_the_limit_changes_nothing),
         CASE(test_a_failed_fsync_is_final),
         CASE(test_a_full_disk_at_commit_may_be_tried_again),

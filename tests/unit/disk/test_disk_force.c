@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Cluster lost for good: what is left goes on alone, and the Raft core agrees. */
-#include "folder.h"
+#include "data_dir.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* A node of the real core, its disk, and its clock. */
 struct node {
-    struct folder *folder;
+    struct data_dir *directory;
     struct raft raft;
     struct raft_actions actions;
     gavel_ns now;
@@ -37,7 +37,7 @@ static void write_down(struct node *node, const struct raft_persist *persist)
     assert_non_null(entries);
     for (size_t i = 0; i < count; i++)
         entries[i] = *raft_log_at(&node->raft.log, persist->first + i);
-    assert_int_equal(disk_write(node->folder->disk, &write, 1, &node->folder->error), GAVEL_OK);
+    assert_int_equal(disk_write(node->directory->disk, &write, 1, &node->directory->error), GAVEL_OK);
     free(entries);
 }
 
@@ -61,10 +61,10 @@ static void feed(struct node *node, struct raft_event event)
         feed(node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = seq});
 }
 
-static struct node *node_begin(struct folder *f)
+static struct node *node_begin(struct data_dir *f)
 {
     struct node *node = calloc(1, sizeof *node);
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
     struct raft_settings settings;
 
     assert_non_null(node);
@@ -72,7 +72,7 @@ static struct node *node_begin(struct folder *f)
     settings.verify = verify;
     settings.sign = sign;
     restore.seed = 1;
-    node->folder = f;
+    node->directory = f;
     node->now = NS_PER_S;
     if (raft_init(&node->raft, &settings, &restore, node->now, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
@@ -83,7 +83,7 @@ static struct node *node_begin(struct folder *f)
 static void node_end(struct node *node)
 {
     raft_done(&node->raft);
-    folder_close(node->folder);
+    data_dir_close(node->directory);
     free(node);
 }
 
@@ -99,14 +99,14 @@ static void node_lead(struct node *node)
 }
 
 /* A member of three with a log, a vote and a promise. The configuration may stand in an entry, too. */
-static void make_member(struct folder *f, bool has_joint_entry)
+static void make_member(struct data_dir *f, bool has_joint_entry)
 {
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
     struct raft_config joint;
     struct raft_entry entry = {.term = 3, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
     struct disk_write writes[] = {{.persist = {.has_state = true}},
                                   {.persist = {.first = 11, .last = 11}, .entries = &entry}};
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     three_members(&joint);
     joint.is_joint = true;
@@ -122,28 +122,28 @@ static void make_member(struct folder *f, bool has_joint_entry)
         (struct raft_promise){.leader = 2, .incarnation = 1, .term = 4, .length = NS_PER_S};
     assert_int_equal(disk_write(f->disk, writes, has_joint_entry ? 2 : 1, &f->error), GAVEL_OK);
     disk_restore_done(&restore);
-    folder_close(f);
+    data_dir_close(f);
 }
 
-static void force(struct folder *f, uint64_t wanted)
+static void force(struct data_dir *f, uint64_t wanted)
 {
     uint64_t generation = 0;
 
-    folder_open(f);
+    data_dir_open(f);
     if (disk_force_new_cluster(f->disk, &generation, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
     assert_int_equal(generation, wanted);
-    folder_close(f);
+    data_dir_close(f);
 }
 
 static void test_a_forced_cluster_keeps_the_log_and_forgets_its_promises(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_restore restore;
 
     make_member(f, false);
     force(f, 2);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.state.generation, 2);
     assert_int_equal(restore.state.term, 4 + DISK_FORCED_TERMS); /* no token of the lost ones is as high */
     assert_int_equal(restore.state.vote, 0);
@@ -159,7 +159,7 @@ static void test_a_forced_cluster_keeps_the_log_and_forgets_its_promises(void **
 
 static void test_a_forced_cluster_elects_itself(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
     for (unsigned has_joint_entry = 0; has_joint_entry < 2; has_joint_entry++) {
         struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"x"};
@@ -185,7 +185,7 @@ static void test_a_forced_cluster_elects_itself(void **state)
 }
 
 /* Terms that run out of numbers, as an attacker left them; `last` is that of the state. */
-static void exhaust(struct folder *f, raft_term last)
+static void exhaust(struct data_dir *f, raft_term last)
 {
     struct raft_entry entry = {
         .term = RAFT_NUMBER_MAX - 1, .kind = RAFT_ENTRY_DATA, .data = (const uint8_t *)"evil", .size = 4};
@@ -195,19 +195,19 @@ static void exhaust(struct folder *f, raft_term last)
     struct raft_restore restore;
 
     make_member(f, false);
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     writes[0].persist.state = state_of(&restore, last, 2);
     writes[0].persist.state.commit = 12;
     assert_int_equal(disk_write(f->disk, writes, 3, &f->error), GAVEL_OK);
     disk_restore_done(&restore);
-    folder_close(f);
+    data_dir_close(f);
 }
 
 static void test_terms_that_ran_out_are_repaired(void **state)
 {
     /* As an append leaves it; and as forcing a new cluster left it before 0.7.0, which does not load. */
     const raft_term lasts[] = {RAFT_NUMBER_MAX - 1, RAFT_NUMBER_MAX - 1 + DISK_FORCED_TERMS};
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
     for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++) {
         struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"x"};
@@ -217,7 +217,7 @@ static void test_terms_that_ran_out_are_repaired(void **state)
         remove_tree(f->path);
         exhaust(f, lasts[i]);
         force(f, 2);
-        restore = folder_reload(f);
+        restore = data_dir_reload(f);
         assert_int_equal(restore.state.term, 2 + DISK_FORCED_TERMS);
         assert_int_equal(restore.entry_count, 13);
         assert_true(is_entry(&restore.entries[9], 10, 2, 30));
@@ -234,20 +234,20 @@ static void test_terms_that_ran_out_are_repaired(void **state)
 
 static void test_a_snapshot_of_a_term_that_ran_out_is_repaired(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct disk_write write = {.persist = {.has_state = true, .has_snapshot = true}};
     struct raft_restore restore;
     struct node *node;
 
     exhaust(f, RAFT_NUMBER_MAX - 1);
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     write.persist.state = restore.state;
     write.snapshot = restore.snapshot;
     write.snapshot.index = 12;
     write.snapshot.term = RAFT_NUMBER_MAX - 1;
     assert_int_equal(disk_write(f->disk, &write, 1, &f->error), GAVEL_OK);
     disk_restore_done(&restore);
-    folder_close(f);
+    data_dir_close(f);
     force(f, 2);
     node = node_begin(f);
     assert_int_equal(node->raft.state.term, DISK_FORCED_TERMS);
@@ -258,11 +258,11 @@ static void test_a_snapshot_of_a_term_that_ran_out_is_repaired(void **state)
 
 static void test_a_cluster_that_never_elected_can_be_forced(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct node *node;
 
-    folder_open(f);
-    folder_close(f);
+    data_dir_open(f);
+    data_dir_close(f);
     force(f, 2);
     force(f, 3); /* twice does no harm */
     node = node_begin(f);
@@ -273,21 +273,21 @@ static void test_a_cluster_that_never_elected_can_be_forced(void **state)
 
 static void test_forcing_is_refused_where_there_is_nothing_to_force(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     const struct raft_state first = {.cluster = OUR_CLUSTER, .generation = 1, .id = OUR_NODE};
     const struct raft_snapshot nobody = {0};
     struct raft_restore restore;
     uint64_t generation = 9;
 
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
     assert_int_equal(disk_force_new_cluster(f->disk, &generation, &f->error), GAVEL_ERR_STATE);
     /* A node that waits to join has no cluster yet. */
     assert_int_equal(disk_found(f->disk, &first, &nobody, &f->error), GAVEL_OK);
     assert_int_equal(disk_force_new_cluster(f->disk, &generation, &f->error), GAVEL_ERR_STATE);
     assert_int_equal(disk_found(f->disk, &first, &nobody, &f->error), GAVEL_ERR_STATE);
-    folder_close(f);
+    data_dir_close(f);
     remove_tree(f->path);
-    restore = folder_begin(f);
+    restore = data_dir_begin(f);
     assert_int_equal(disk_force_new_cluster(f->disk, &generation, &f->error), GAVEL_ERR_STATE);
     assert_int_equal(generation, 9);
     disk_restore_done(&restore);
@@ -295,7 +295,7 @@ static void test_forcing_is_refused_where_there_is_nothing_to_force(void **state
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_forced_cluster_keeps_the_log_and_forgets_its_promises),
         CASE(test_a_forced_cluster_elects_itself),

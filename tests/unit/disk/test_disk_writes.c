@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What is written is there again after opening anew: all of it, and nothing else. */
-#include "folder.h"
+#include "data_dir.h"
 
 #include "base/prng.h"
 
@@ -16,26 +16,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void put(struct folder *f, const struct disk_write *writes, size_t count)
+static void put(struct data_dir *f, const struct disk_write *writes, size_t count)
 {
     if (disk_write(f->disk, writes, count, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
 }
 
-static void test_a_new_folder_is_private_and_says_that_it_is_new(void **state)
+static void test_a_new_directory_is_private_and_says_that_it_is_new(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct stat info;
     char path[256];
     bool is_new = false;
 
     assert_int_equal(disk_open(&f->options, &f->disk, &is_new, &f->error), GAVEL_OK);
     assert_true(is_new);
-    folder_close(f);
+    data_dir_close(f);
     assert_int_equal(disk_open(&f->options, &f->disk, &is_new, &f->error), GAVEL_OK);
     assert_true(is_new); /* nothing was founded */
-    folder_open(f);
-    folder_close(f);
+    data_dir_open(f);
+    data_dir_close(f);
     assert_int_equal(disk_open(&f->options, &f->disk, &is_new, &f->error), GAVEL_OK);
     assert_false(is_new);
     assert_int_equal(stat(f->path, &info), 0);
@@ -45,22 +45,22 @@ static void test_a_new_folder_is_private_and_says_that_it_is_new(void **state)
     assert_int_equal(info.st_mode & 0777, 0600);
 }
 
-static void test_folders_above_are_made_too(void **state)
+static void test_directories_above_are_made_too(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     char deep[160];
 
     (void)snprintf(deep, sizeof deep, "%s/a/b//c/", f->base);
-    f->options.folder = deep;
-    folder_open(f);
+    f->options.data_dir = deep;
+    data_dir_open(f);
     assert_int_equal(access(deep, F_OK), 0);
-    folder_close(f);
+    data_dir_close(f);
 }
 
 static void test_everything_of_the_state_comes_back(void **state)
 {
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
     struct raft_state wanted = state_of(&restore, 9, 3);
     struct disk_write write = {.persist = {.has_state = true}};
 
@@ -72,8 +72,8 @@ static void test_everything_of_the_state_comes_back(void **state)
     write.persist.state = wanted;
     put(f, &write, 1);
     disk_restore_done(&restore);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     wanted.incarnation++;
     assert_memory_equal(&restore.state.promise, &wanted.promise, sizeof wanted.promise);
     assert_int_equal(restore.state.cluster, OUR_CLUSTER);
@@ -91,8 +91,8 @@ static void test_what_is_known_of_others_comes_back(void **state)
         {.id = 2, .directory = 77, .incarnation = 5, .start = 99, .began_at = 3, .acked = 12},
         {.id = 3, .directory = 78, .incarnation = 1, .start = 98, .is_refused = true},
     };
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
     struct disk_write write = {.persist = {.has_met = true}};
     uint64_t start = restore.state.start;
 
@@ -103,8 +103,8 @@ static void test_what_is_known_of_others_comes_back(void **state)
     memcpy(write.persist.state.met, known, sizeof known);
     put(f, &write, 1);
     disk_restore_done(&restore);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.state.term, 0); /* nothing else was to be written */
     assert_int_equal(restore.state.met_count, 2);
     for (size_t i = 0; i < 2; i++) {
@@ -122,15 +122,15 @@ static void test_what_is_known_of_others_comes_back(void **state)
 
 static void test_the_incarnation_grows_with_each_beginning(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
     for (unsigned i = 1; i <= 5; i++) {
-        struct raft_restore restore = folder_reload(f);
+        struct raft_restore restore = data_dir_reload(f);
 
         assert_int_equal(restore.state.incarnation, i);
         disk_restore_done(&restore);
-        folder_open(f); /* without beginning */
-        folder_close(f);
+        data_dir_open(f); /* without beginning */
+        data_dir_close(f);
     }
 }
 
@@ -138,14 +138,14 @@ static void test_entries_of_all_sizes_come_back(void **state)
 {
     static const uint32_t sizes[] = {0, 1, 7, 8, 100, 1990, 2100, 4096, 70000, RAFT_ENTRY_BYTES_MAX};
     const size_t count = sizeof sizes / sizeof *sizes;
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(append(f, i + 1, 1, i + 1, sizes[i]), GAVEL_OK);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.entry_count, count);
     for (size_t i = 0; i < count; i++)
         assert_true(is_entry(&restore.entries[i], i + 1, i + 1, sizes[i]));
@@ -154,8 +154,8 @@ static void test_entries_of_all_sizes_come_back(void **state)
 
 static void test_what_is_cut_off_stays_away(void **state)
 {
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
     struct raft_entry *entries = make_entries(4, 3, 2, 50);
     struct disk_write writes[] = {
         {.persist = {.truncate = 8}},
@@ -165,8 +165,8 @@ static void test_what_is_cut_off_stays_away(void **state)
     disk_restore_done(&restore);
     assert_int_equal(append(f, 1, 10, 1, 50), GAVEL_OK);
     put(f, writes, 2);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.entry_count, 6);
     for (size_t i = 0; i < 6; i++)
         assert_true(is_entry(&restore.entries[i], i + 1, i < 3 ? 1 : 2, 50));
@@ -203,8 +203,8 @@ static void check_snapshot(const struct raft_restore *restore, const struct raft
 static void test_compaction_keeps_the_entries_behind_the_snapshot(void **state)
 {
     static const size_t sizes[] = {300000, 4072, 4073, 10, 0, 8144};
-    struct folder *f = *state;
-    struct raft_restore restore = folder_begin(f);
+    struct data_dir *f = *state;
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     assert_int_equal(append(f, 1, 20, 1, 200), GAVEL_OK);
@@ -213,8 +213,8 @@ static void test_compaction_keeps_the_entries_behind_the_snapshot(void **state)
         struct disk_write write = {.persist = {.has_snapshot = true}, .snapshot = snapshot};
 
         put(f, &write, 1);
-        folder_close(f);
-        restore = folder_begin(f);
+        data_dir_close(f);
+        restore = data_dir_begin(f);
         check_snapshot(&restore, &snapshot);
         assert_int_equal(restore.entry_count, 20 - snapshot.index);
         assert_true(is_entry(&restore.entries[0], snapshot.index + 1, 1, 200));
@@ -225,7 +225,7 @@ static void test_compaction_keeps_the_entries_behind_the_snapshot(void **state)
 
 static void test_a_snapshot_of_the_leader_takes_the_place_of_the_log(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_snapshot behind = make_snapshot(7, 3, 1000);
     struct raft_snapshot beyond = make_snapshot(50, 4, 1000);
     struct raft_entry *entries = make_entries(51, 2, 4, 30);
@@ -233,19 +233,19 @@ static void test_a_snapshot_of_the_leader_takes_the_place_of_the_log(void **stat
                                   .snapshot = behind};
     struct disk_write more = {
         .persist = {.has_snapshot = true, .first = 51, .last = 52}, .snapshot = beyond, .entries = entries};
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     assert_int_equal(append(f, 1, 20, 1, 200), GAVEL_OK);
     put(f, &restarts, 1);
-    folder_close(f);
-    restore = folder_begin(f);
+    data_dir_close(f);
+    restore = data_dir_begin(f);
     check_snapshot(&restore, &behind);
     assert_int_equal(restore.entry_count, 0);
     disk_restore_done(&restore);
     put(f, &more, 1);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     check_snapshot(&restore, &beyond);
     assert_int_equal(restore.entry_count, 2);
     assert_true(is_entry(&restore.entries[1], 52, 4, 30));
@@ -257,10 +257,10 @@ static void test_a_snapshot_of_the_leader_takes_the_place_of_the_log(void **stat
 
 static void test_joint_configurations_come_back(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_snapshot snapshot = make_snapshot(3, 2, 10);
     struct disk_write write = {.persist = {.has_snapshot = true}};
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     snapshot.config.is_joint = true;
@@ -270,8 +270,8 @@ static void test_joint_configurations_come_back(void **state)
     write.snapshot = snapshot;
     assert_int_equal(append(f, 1, 3, 2, 5), GAVEL_OK);
     put(f, &write, 1);
-    folder_close(f);
-    restore = folder_reload(f);
+    data_dir_close(f);
+    restore = data_dir_reload(f);
     check_snapshot(&restore, &snapshot);
     disk_restore_done(&restore);
     free_snapshot(&snapshot);
@@ -279,12 +279,12 @@ static void test_joint_configurations_come_back(void **state)
 
 static void test_nothing_is_passed_on_to_programs_that_are_started(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     DIR *fds;
     struct dirent *item;
     unsigned ours = 0;
 
-    folder_open(f);
+    data_dir_open(f);
     fds = opendir("/proc/self/fd");
     assert_non_null(fds);
     while ((item = readdir(fds))) {
@@ -303,9 +303,9 @@ static void test_nothing_is_passed_on_to_programs_that_are_started(void **state)
 
 static void test_usage_counts_what_is_there(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct disk_usage usage;
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     disk_restore_done(&restore);
     disk_usage_read(f->disk, &usage);
@@ -326,9 +326,9 @@ struct model {
     uint32_t sizes[4096];
 };
 
-static void compare(struct folder *f, const struct model *model)
+static void compare(struct data_dir *f, const struct model *model)
 {
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
     assert_int_equal(restore.snapshot.index, model->base);
     assert_int_equal(restore.snapshot.index + restore.entry_count, model->last);
@@ -373,9 +373,9 @@ static void choose_write(struct prng *prng, struct model *model, raft_term term,
 
 static void test_any_order_of_writes_comes_back(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct model *model = calloc(1, sizeof *model);
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
     struct prng prng;
 
     assert_non_null(model);
@@ -395,7 +395,7 @@ static void test_any_order_of_writes_comes_back(void **state)
             free_snapshot(&writes[i].snapshot);
         }
         if (prng_chance(&prng, 300)) {
-            folder_close(f);
+            data_dir_close(f);
             compare(f, model);
         }
     }
@@ -406,10 +406,10 @@ static void test_any_order_of_writes_comes_back(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(test_a_new_folder_is_private_and_says_that_it_is_new),
-        CASE(test_folders_above_are_made_too),
+        CASE(test_a_new_directory_is_private_and_says_that_it_is_new),
+        CASE(test_directories_above_are_made_too),
         CASE(test_everything_of_the_state_comes_back),
         CASE(test_what_is_known_of_others_comes_back),
         CASE(test_the_incarnation_grows_with_each_beginning),

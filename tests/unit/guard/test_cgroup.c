@@ -28,7 +28,7 @@ static void test_the_own_cgroup_is_found_below_its_mount(void **state)
     static const struct {
         const char *cgroups;
         const char *mounts;
-        const char *folder; /* NULL: none */
+        const char *directory; /* NULL: none */
     } cases[] = {
         {"0::/a.slice/b.service\n", UNIFIED, "/sys/fs/cgroup/a.slice/b.service"},
         {"0::/\n", UNIFIED, "/sys/fs/cgroup"},
@@ -45,21 +45,21 @@ static void test_the_own_cgroup_is_found_below_its_mount(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char folder[128] = "untouched";
+        char directory[128] = "untouched";
 
-        if (cgroup_find(cases[i].cgroups, cases[i].mounts, folder, sizeof folder))
-            assert_string_equal(folder, cases[i].folder ? cases[i].folder : "none");
+        if (cgroup_find(cases[i].cgroups, cases[i].mounts, directory, sizeof directory))
+            assert_string_equal(directory, cases[i].directory ? cases[i].directory : "none");
         else
-            assert_null(cases[i].folder);
+            assert_null(cases[i].directory);
     }
 }
 
-static void test_a_folder_that_does_not_fit_is_not_found(void **state)
+static void test_a_directory_that_does_not_fit_is_not_found(void **state)
 {
-    char folder[20];
+    char directory[20];
 
     (void)state;
-    assert_false(cgroup_find("0::/a.slice/b.service\n", UNIFIED, folder, sizeof folder));
+    assert_false(cgroup_find("0::/a.slice/b.service\n", UNIFIED, directory, sizeof directory));
 }
 
 /* Skips the test where no cgroup can be made; in a process of its own, which a tree changes. */
@@ -105,12 +105,12 @@ static void be_two(struct tree_owner *owner)
 
 static void end_cgroup(struct tree_owner *owner)
 {
-    char folder[sizeof owner->tree.cgroup];
+    char directory[sizeof owner->tree.cgroup];
     struct stat stat_of;
 
     CHECK(owner->tree.has_cgroup);
-    (void)snprintf(folder, sizeof folder, "%s", owner->tree.cgroup);
-    CHECK(stat(folder, &stat_of) == 0);
+    (void)snprintf(directory, sizeof directory, "%s", owner->tree.cgroup);
+    CHECK(stat(directory, &stat_of) == 0);
     CHECK(!cgroup_is_populated(&owner->tree));
     (void)tree_owner_child(owner, be_two);
     tree_owner_await(owner, 2);
@@ -120,7 +120,7 @@ static void end_cgroup(struct tree_owner *owner)
     CHECK(tree_owner_sees_all_dead(owner));
     CHECK(!cgroup_is_populated(&owner->tree));
     tree_close(&owner->tree);
-    CHECK(stat(folder, &stat_of) < 0);
+    CHECK(stat(directory, &stat_of) < 0);
 }
 
 static void test_a_tree_in_a_cgroup_is_ended_with_whoever_was_moved_out(void **state)
@@ -219,18 +219,18 @@ static bool has_cgroup_by_itself(void)
     return has_cgroup;
 }
 
-/* In a process that has put itself into a folder of its own making. */
-static _Noreturn void try_delegation(const char *folder)
+/* In a process that has put itself into a directory of its own making. */
+static _Noreturn void try_delegation(const char *directory)
 {
     char procs[600];
     int fd;
 
-    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", folder);
+    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", directory);
     fd = open(procs, O_WRONLY);
     CHECK(fd >= 0);
     CHECK(write(fd, "0", 1) == 1);
     CHECK(!has_cgroup_by_itself());
-    CHECK(setxattr(folder, "trusted.delegate", "1", 1, 0) == 0);
+    CHECK(setxattr(directory, "trusted.delegate", "1", 1, 0) == 0);
     CHECK(has_cgroup_by_itself());
     _exit(0);
 }
@@ -260,7 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_own_cgroup_is_found_below_its_mount),
-        cmocka_unit_test(test_a_folder_that_does_not_fit_is_not_found),
+        cmocka_unit_test(test_a_directory_that_does_not_fit_is_not_found),
         cmocka_unit_test(test_a_tree_in_a_cgroup_is_ended_with_whoever_was_moved_out),
         cmocka_unit_test(test_a_cgroup_that_was_killed_takes_new_children),
         cmocka_unit_test(test_children_enter_a_cgroup_they_cannot_be_born_in),

@@ -85,27 +85,27 @@ void certs_init(struct certs *certs)
 {
     char path[128];
 
-    strcpy(certs->folder, "/tmp/gavel-certs-XXXXXX");
-    assert_non_null(mkdtemp(certs->folder));
+    strcpy(certs->directory, "/tmp/gavel-certs-XXXXXX");
+    assert_non_null(mkdtemp(certs->directory));
     certs->ca = make("test", "ca", "", NULL, -3600, 36000, false);
     certs->other_ca = make("test", "another ca", "", NULL, -3600, 36000, false);
-    (void)snprintf(path, sizeof path, "%s/ca.crt", certs->folder);
+    (void)snprintf(path, sizeof path, "%s/ca.crt", certs->directory);
     write_cert(path, certs->ca.cert);
 }
 
 void certs_done(struct certs *certs)
 {
-    DIR *folder = opendir(certs->folder);
+    DIR *directory = opendir(certs->directory);
     const struct dirent *entry;
 
-    while ((entry = readdir(folder))) {
+    while ((entry = readdir(directory))) {
         char path[512];
 
-        (void)snprintf(path, sizeof path, "%s/%s", certs->folder, entry->d_name);
+        (void)snprintf(path, sizeof path, "%s/%s", certs->directory, entry->d_name);
         (void)unlink(path); /* fails for . and .. */
     }
-    (void)closedir(folder);
-    (void)rmdir(certs->folder);
+    (void)closedir(directory);
+    (void)rmdir(certs->directory);
     free_authority(&certs->ca);
     free_authority(&certs->other_ca);
 }
@@ -118,9 +118,9 @@ struct tls_files certs_issue(struct certs *certs, const struct issue *issue, str
              issue->until_s != 0 ? issue->until_s : 3600, issue->is_nowhere);
     FILE *file;
 
-    (void)snprintf(paths->ca, sizeof paths->ca, "%s/ca.crt", certs->folder);
-    (void)snprintf(paths->cert, sizeof paths->cert, "%s/%s.crt", certs->folder, issue->node);
-    (void)snprintf(paths->key, sizeof paths->key, "%s/%s.key", certs->folder, issue->node);
+    (void)snprintf(paths->ca, sizeof paths->ca, "%s/ca.crt", certs->directory);
+    (void)snprintf(paths->cert, sizeof paths->cert, "%s/%s.crt", certs->directory, issue->node);
+    (void)snprintf(paths->key, sizeof paths->key, "%s/%s.key", certs->directory, issue->node);
     write_cert(paths->cert, made.cert);
     file = fopen(paths->key, "w");
     assert_non_null(file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A CA and certificates for tests, in a folder that is removed at the end. */
+/* A CA and certificates for tests, in a directory that is removed at the end. */
 #ifndef TESTS_NET_CERTS_H
 #define TESTS_NET_CERTS_H
 
@@ -14,7 +14,7 @@ struct authority {
 };
 
 struct certs {
-    char folder[64];
+    char directory[64];
     struct authority ca;
     struct authority other_ca; /* of somebody else */
 };

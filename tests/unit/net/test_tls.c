@@ -183,7 +183,7 @@ static void write_list(const struct fixture *f, const char *text)
     char path[128];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.folder);
+    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.directory);
     file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
@@ -197,7 +197,7 @@ static enum gavel_status load_list(const struct fixture *f, size_t which, SSL_CT
     struct tls_files files = {.ca = paths->ca, .cert = paths->cert, .key = paths->key};
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.folder);
+    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.directory);
     files.revoked = path;
     return tls_context_make(&files, TLS_PEER, ret_context, error);
 }

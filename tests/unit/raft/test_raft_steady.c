@@ -26,7 +26,7 @@
 #define ENTRIES 8
 #define ROUNDS 1000
 
-struct letter {
+struct packet {
     struct raft_message message;
     struct raft_entry entries[ENTRIES]; /* without bytes: only no-ops are sent here */
 };
@@ -34,7 +34,7 @@ struct letter {
 struct fixture {
     struct raft nodes[NODES];
     gavel_ns now;
-    struct letter queue[QUEUE];
+    struct packet queue[QUEUE];
     size_t head;
     size_t tail;
     struct raft_actions actions;
@@ -50,19 +50,19 @@ static bool verify_cb(void *context, const struct raft_certificate *certificate)
     return true;
 }
 
-static void post(struct fixture *f, const struct raft_message *message)
+static void enqueue(struct fixture *f, const struct raft_message *message)
 {
-    struct letter *letter = &f->queue[f->tail++ % QUEUE];
+    struct packet *packet = &f->queue[f->tail++ % QUEUE];
 
     assert_true(f->tail - f->head <= QUEUE);
-    letter->message = *message;
+    packet->message = *message;
     if (message->kind == RAFT_MSG_APPEND) {
         assert_true(message->append.entry_count <= ENTRIES);
         for (uint32_t i = 0; i < message->append.entry_count; i++) {
             assert_int_equal(message->append.entries[i].size, 0);
-            letter->entries[i] = message->append.entries[i];
+            packet->entries[i] = message->append.entries[i];
         }
-        letter->message.append.entries = message->append.entry_count > 0 ? letter->entries : NULL;
+        packet->message.append.entries = message->append.entry_count > 0 ? packet->entries : NULL;
     }
     f->sends++;
 }
@@ -78,7 +78,7 @@ static void step(struct fixture *f, struct raft *raft, struct raft_event event)
         const struct raft_action *action = &f->actions.items[i];
 
         if (action->kind == RAFT_SEND)
-            post(f, &action->send.message);
+            enqueue(f, &action->send.message);
         if (action->kind == RAFT_PERSIST)
             written = action->persist.seq;
         f->claims += action->kind == RAFT_CLAIM;
@@ -92,10 +92,10 @@ static void step(struct fixture *f, struct raft *raft, struct raft_event event)
 static void deliver_all(struct fixture *f)
 {
     while (f->head < f->tail) {
-        struct letter *letter = &f->queue[f->head++ % QUEUE];
+        struct packet *packet = &f->queue[f->head++ % QUEUE];
 
-        step(f, &f->nodes[letter->message.to - 1],
-             (struct raft_event){.kind = RAFT_RECEIVE, .message = &letter->message});
+        step(f, &f->nodes[packet->message.to - 1],
+             (struct raft_event){.kind = RAFT_RECEIVE, .message = &packet->message});
     }
 }
 

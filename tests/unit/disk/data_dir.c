@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "folder.h"
+#include "data_dir.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@ static int remove_item(const char *path, const struct stat *info, int kind, stru
 
 void remove_tree(const char *path) { (void)nftw(path, remove_item, 16, FTW_DEPTH | FTW_PHYS); }
 
-int folder_setup(void **state)
+int data_dir_setup(void **state)
 {
-    struct folder *f = calloc(1, sizeof *f);
+    struct data_dir *f = calloc(1, sizeof *f);
     const char *base = getenv("TMPDIR");
 
     assert_non_null(f);
@@ -29,7 +29,7 @@ int folder_setup(void **state)
     assert_non_null(mkdtemp(f->base));
     (void)snprintf(f->path, sizeof f->path, "%s/data", f->base);
     f->options = (struct disk_options){
-        .folder = f->path,
+        .data_dir = f->path,
         .identity = {.cluster_name = "home", .node_name = "n1", .cluster = OUR_CLUSTER, .node = OUR_NODE},
         .bytes_max = 64 << 20,
     };
@@ -37,11 +37,11 @@ int folder_setup(void **state)
     return 0;
 }
 
-int folder_teardown(void **state)
+int data_dir_teardown(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
-    folder_close(f);
+    data_dir_close(f);
     remove_tree(f->base);
     free(f);
     return 0;
@@ -55,22 +55,22 @@ void three_members(struct raft_config *ret_config)
             (struct raft_member){.id = i + 1, .priority = (uint8_t)(10 * i), .is_voter = true};
 }
 
-enum gavel_status folder_try_open(struct folder *f)
+enum gavel_status data_dir_try_open(struct data_dir *f)
 {
     bool is_new;
 
-    folder_close(f);
+    data_dir_close(f);
     memset(&f->error, 0, sizeof f->error);
     return disk_open(&f->options, &f->disk, &is_new, &f->error);
 }
 
-void folder_open(struct folder *f)
+void data_dir_open(struct data_dir *f)
 {
     bool is_new;
     struct raft_state state = {.cluster = OUR_CLUSTER, .generation = 1, .id = OUR_NODE};
     struct raft_snapshot snapshot = {0};
 
-    folder_close(f);
+    data_dir_close(f);
     if (disk_open(&f->options, &f->disk, &is_new, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
     if (!is_new)
@@ -80,27 +80,27 @@ void folder_open(struct folder *f)
         fail_msg("%s", f->error.message);
 }
 
-void folder_close(struct folder *f)
+void data_dir_close(struct data_dir *f)
 {
     disk_close(f->disk);
     f->disk = NULL;
 }
 
-struct raft_restore folder_begin(struct folder *f)
+struct raft_restore data_dir_begin(struct data_dir *f)
 {
     struct raft_restore restore = {0};
 
-    folder_open(f);
+    data_dir_open(f);
     if (disk_begin(f->disk, &restore, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
     return restore;
 }
 
-struct raft_restore folder_reload(struct folder *f)
+struct raft_restore data_dir_reload(struct data_dir *f)
 {
-    struct raft_restore restore = folder_begin(f);
+    struct raft_restore restore = data_dir_begin(f);
 
-    folder_close(f);
+    data_dir_close(f);
     return restore;
 }
 
@@ -145,7 +145,7 @@ bool is_entry(const struct raft_entry *entry, raft_index index, raft_term term, 
     return is_same;
 }
 
-enum gavel_status append(struct folder *f, raft_index first, size_t count, raft_term term, uint32_t size)
+enum gavel_status append(struct data_dir *f, raft_index first, size_t count, raft_term term, uint32_t size)
 {
     struct raft_entry *entries = make_entries(first, count, term, size);
     struct disk_write write = {.persist = {.first = first, .last = first + count - 1}, .entries = entries};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The network between the nodes: letters under way, links that are cut, letters that the story holds. */
+/* The network between the nodes: packets under way, links that are cut, packets that the story holds. */
 
 #include "trace/node.h"
 
@@ -10,16 +10,16 @@
 /* Nobody on the stage knows this but the guards and the nodes. */
 #define KEY UINT64_C(0x6761766c2d6b6579)
 
-void letters_add(struct letters *letters, const struct letter *letter)
+void packets_add(struct packets *packets, const struct packet *packet)
 {
     struct raft_message *message;
 
-    if (letters->count == letters->capacity) {
-        letters->capacity = letters->capacity > 0 ? 2 * letters->capacity : 16;
-        letters->items = reallocarray(letters->items, letters->capacity, sizeof *letters->items);
+    if (packets->count == packets->capacity) {
+        packets->capacity = packets->capacity > 0 ? 2 * packets->capacity : 16;
+        packets->items = reallocarray(packets->items, packets->capacity, sizeof *packets->items);
     }
-    letters->items[letters->count] = *letter;
-    message = &letters->items[letters->count++].message;
+    packets->items[packets->count] = *packet;
+    message = &packets->items[packets->count++].message;
     if (message->kind == RAFT_MSG_APPEND && message->append.entry_count > 0) {
         struct raft_entry *entries = calloc(message->append.entry_count, sizeof *entries);
 
@@ -42,9 +42,9 @@ void letters_add(struct letters *letters, const struct letter *letter)
     }
 }
 
-void letter_done(struct letter *letter)
+void packet_done(struct packet *packet)
 {
-    struct raft_message *message = &letter->message;
+    struct raft_message *message = &packet->message;
 
     if (message->kind == RAFT_MSG_APPEND && message->append.entry_count > 0) {
         for (uint32_t i = 0; i < message->append.entry_count; i++)
@@ -55,26 +55,26 @@ void letter_done(struct letter *letter)
         free((void *)(uintptr_t)message->snapshot.data);
 }
 
-/* Takes it out; what it holds is the caller's now, or letter_done() has freed it. */
-void letters_remove(struct letters *letters, size_t which)
+/* Takes it out; what it holds is the caller's now, or packet_done() has freed it. */
+void packets_remove(struct packets *packets, size_t which)
 {
-    letters->count--;
-    memmove(letters->items + which, letters->items + which + 1,
-            (letters->count - which) * sizeof *letters->items);
+    packets->count--;
+    memmove(packets->items + which, packets->items + which + 1,
+            (packets->count - which) * sizeof *packets->items);
 }
 
-void letters_free(struct letters *letters)
+void packets_free(struct packets *packets)
 {
-    for (size_t i = 0; i < letters->count; i++)
-        letter_done(&letters->items[i]);
-    free(letters->items);
-    *letters = (struct letters){0};
+    for (size_t i = 0; i < packets->count; i++)
+        packet_done(&packets->items[i]);
+    free(packets->items);
+    *packets = (struct packets){0};
 }
 
-void post_send(struct cluster *cluster, raft_id route, const struct raft_message *message)
+void network_send(struct cluster *cluster, raft_id route, const struct raft_message *message)
 {
     struct link *link;
-    struct letter letter;
+    struct packet packet;
 
     if (message->to == 0 || message->to > NODES_MAX || route > NODES_MAX) {
         fprintf(cluster->loud, "ALARM: a message to nobody\n");
@@ -83,41 +83,41 @@ void post_send(struct cluster *cluster, raft_id route, const struct raft_message
     link = &cluster->links[route][message->to];
     if (link->cut_kinds & (1u << message->kind))
         return;
-    letter = (struct letter){
+    packet = (struct packet){
         .at = cluster->now + link->delay,
         .order = ++cluster->order,
         .is_held = (link->held_kinds & (1u << message->kind)) != 0,
         .route = route,
         .message = *message,
     };
-    letters_add(&cluster->post, &letter);
+    packets_add(&cluster->in_flight, &packet);
 }
 
-struct letter *post_next(struct cluster *cluster)
+struct packet *network_next(struct cluster *cluster)
 {
-    struct letter *next = NULL;
+    struct packet *next = NULL;
 
-    for (size_t i = 0; i < cluster->post.count; i++) {
-        struct letter *letter = &cluster->post.items[i];
+    for (size_t i = 0; i < cluster->in_flight.count; i++) {
+        struct packet *packet = &cluster->in_flight.items[i];
 
         /* What arrives at a node that hangs waits in its socket. */
-        if (letter->is_held || cluster->nodes[letter->message.to].is_hung)
+        if (packet->is_held || cluster->nodes[packet->message.to].is_hung)
             continue;
-        if (!next || letter->at < next->at || (letter->at == next->at && letter->order < next->order))
-            next = letter;
+        if (!next || packet->at < next->at || (packet->at == next->at && packet->order < next->order))
+            next = packet;
     }
     return next;
 }
 
-void post_deliver(struct cluster *cluster, struct letter *letter)
+void network_deliver(struct cluster *cluster, struct packet *packet)
 {
-    struct letter own = *letter;
+    struct packet own = *packet;
     struct raft_message *message = &own.message;
     struct node *to = &cluster->nodes[message->to];
     unsigned cut_kinds = cluster->links[own.route][message->to].cut_kinds;
     const char *reason = NULL;
 
-    letters_remove(&cluster->post, (size_t)(letter - cluster->post.items));
+    packets_remove(&cluster->in_flight, (size_t)(packet - cluster->in_flight.items));
     /* What the story delivers by hand arrives in any case. */
     if (to->is_alive && (own.is_held || !(cut_kinds & (1u << message->kind)))) {
         if (raft_message_check(message, &reason) != GAVEL_OK)
@@ -126,64 +126,64 @@ void post_deliver(struct cluster *cluster, struct letter *letter)
             (void)node_feed(cluster, to, /* a refusal is told */
                             (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
     }
-    letter_done(&own);
+    packet_done(&own);
 }
 
-static struct letter *first_held(struct cluster *cluster, raft_id from, raft_id to)
+static struct packet *first_held(struct cluster *cluster, raft_id from, raft_id to)
 {
-    struct letter *first = NULL;
+    struct packet *first = NULL;
 
-    for (size_t i = 0; i < cluster->post.count; i++) {
-        struct letter *letter = &cluster->post.items[i];
+    for (size_t i = 0; i < cluster->in_flight.count; i++) {
+        struct packet *packet = &cluster->in_flight.items[i];
 
-        if (letter->is_held && letter->route == from && letter->message.to == to &&
-            (!first || letter->order < first->order))
-            first = letter;
+        if (packet->is_held && packet->route == from && packet->message.to == to &&
+            (!first || packet->order < first->order))
+            first = packet;
     }
     return first;
 }
 
-size_t post_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate)
+size_t network_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate)
 {
     static const char *const words[] = {
         [ARRIVES] = "arrives", [LOST] = "lost", [REPEATED] = "a copy arrives"};
     size_t done = 0;
 
     for (; done < most; done++) {
-        struct letter *letter = first_held(cluster, from, to);
+        struct packet *packet = first_held(cluster, from, to);
 
-        if (!letter)
+        if (!packet)
             break;
         fprintf(cluster->out, "            %s: ", words[fate]);
-        tell_message(cluster->out, &letter->message);
+        tell_message(cluster->out, &packet->message);
         fputc('\n', cluster->out);
         if (fate == REPEATED) {
-            size_t which = (size_t)(letter - cluster->post.items);
-            struct letter copy = *letter;
+            size_t which = (size_t)(packet - cluster->in_flight.items);
+            struct packet copy = *packet;
 
             copy.order = ++cluster->order;
-            letters_add(&cluster->post, &copy);
-            letter = &cluster->post.items[which];
+            packets_add(&cluster->in_flight, &copy);
+            packet = &cluster->in_flight.items[which];
         }
         if (fate == LOST) {
-            letter_done(letter);
-            letters_remove(&cluster->post, (size_t)(letter - cluster->post.items));
+            packet_done(packet);
+            packets_remove(&cluster->in_flight, (size_t)(packet - cluster->in_flight.items));
         } else {
-            post_deliver(cluster, letter);
+            network_deliver(cluster, packet);
         }
     }
     return done;
 }
 
-size_t post_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by)
+size_t network_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by)
 {
     size_t raised = 0;
 
-    for (size_t i = 0; i < cluster->post.count; i++) {
-        struct letter *letter = &cluster->post.items[i];
-        struct raft_message *m = &letter->message;
+    for (size_t i = 0; i < cluster->in_flight.count; i++) {
+        struct packet *packet = &cluster->in_flight.items[i];
+        struct raft_message *m = &packet->message;
 
-        if (!letter->is_held || letter->route != from || m->to != to)
+        if (!packet->is_held || packet->route != from || m->to != to)
             continue;
         m->term += by;
         if (m->kind == RAFT_MSG_VOTE || m->kind == RAFT_MSG_PRE_VOTE)
@@ -215,7 +215,7 @@ static uint64_t digest(const struct raft_certificate *certificate)
     return hash;
 }
 
-void post_sign(void *context, struct raft_certificate *certificate)
+void certificate_sign(void *context, struct raft_certificate *certificate)
 {
     uint64_t mac = digest(certificate);
 
@@ -224,10 +224,10 @@ void post_sign(void *context, struct raft_certificate *certificate)
     memcpy(certificate->mac, &mac, sizeof mac);
 }
 
-bool post_verify(void *context, const struct raft_certificate *certificate)
+bool certificate_verify(void *context, const struct raft_certificate *certificate)
 {
     struct raft_certificate genuine = *certificate;
 
-    post_sign(context, &genuine);
+    certificate_sign(context, &genuine);
     return memcmp(genuine.mac, certificate->mac, sizeof genuine.mac) == 0;
 }

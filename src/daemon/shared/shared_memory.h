@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The page of memory that the node process shares with the guard above it: what
- * the guard needs to know when the node is dead and cannot be asked. It is
- * complete at every instant: scalars are atomic, and of the two copies of the list
- * of peers one is always whole.
+ * The memory that the node process shares with the guard above it:
+ * what the guard needs to know when the node is dead, and cannot ask any
+ * more. Complete at every instant: scalars are atomic, the list of peers has
+ * two copies of which one is whole.
  */
-#ifndef DAEMON_SHARED_NODE_PAGE_H
-#define DAEMON_SHARED_NODE_PAGE_H
+#ifndef DAEMON_SHARED_SHARED_MEMORY_H
+#define DAEMON_SHARED_SHARED_MEMORY_H
 
 #include "core/raft/config.h"
 
@@ -16,12 +16,12 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-struct node_page_peers {
+struct shared_memory_peers {
     uint32_t count;
     struct sockaddr_storage addresses[RAFT_MEMBERS_MAX]; /* where obituaries are sent */
 };
 
-struct node_page {
+struct shared_memory {
     _Atomic uint64_t cluster;
     _Atomic uint64_t generation;
     _Atomic uint64_t node;
@@ -31,29 +31,30 @@ struct node_page {
     _Atomic uint32_t is_up;     /* it has started up: a crash after that is worth a restart */
     _Atomic gavel_ns alive_at;  /* the last tick of its consensus thread; 0: none yet */
     _Atomic uint32_t peers_which; /* the copy that is whole */
-    struct node_page_peers peers[2];
+    struct shared_memory_peers peers[2];
 
     /* For the guard of the leader's commands: the mandate they run under (DESIGN §8). */
-    _Atomic uint64_t epoch; /* 0: none; see node_page_epoch() */
+    _Atomic uint64_t epoch; /* 0: none; see shared_memory_epoch() */
     _Atomic gavel_ns stop_at;
     _Atomic gavel_ns deadline;
 };
 
 /* Shared with forked children. ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status node_page_new(struct node_page **ret_page);
-void node_page_free(struct node_page *page);
+GAVEL_CHECKED enum gavel_status shared_memory_new(struct shared_memory **ret_memory);
+void shared_memory_free(struct shared_memory *memory);
 
 /* Only the node process writes. */
-void node_page_set_peers(struct node_page *page, const struct node_page_peers *peers);
-/* Only in the writer, or when the writer is dead. */
-void node_page_get_peers(const struct node_page *page, struct node_page_peers *ret_peers);
+void shared_memory_set_peers(struct shared_memory *memory, const struct shared_memory_peers *peers);
+/* Only when the writer is dead, or by the writer. */
+void shared_memory_get_peers(const struct shared_memory *memory, struct shared_memory_peers *ret_peers);
 
 /* The fencing token {term, lease epoch} as one number that only grows: GAVEL_EPOCH of the children. False if
  * the lease epoch is too large for that; then the node must not claim. */
-bool node_page_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epoch);
+bool shared_memory_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epoch);
 
-/* node_page_read_mandate() fits guard_mandates.read; user is a struct node_page. */
-void node_page_set_mandate(struct node_page *page, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline);
-bool node_page_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
+/* Fits guard_mandates.read; user is a struct shared_memory. */
+void shared_memory_set_mandate(struct shared_memory *memory, uint64_t epoch, gavel_ns stop_at,
+                               gavel_ns deadline);
+bool shared_memory_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Folders that must not be used: taken, foreign, of another node, of a newer gavel, not to be written. */
-#include "folder.h"
+/* Directories that must not be used: taken, foreign, of another node, of a newer gavel, not to be written. */
+#include "data_dir.h"
 
 #include "disk/internal.h"
 
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Runs it in a child of its own, as another user if uid is not 0; the status that it returns. */
-static enum gavel_status open_elsewhere(struct folder *f, uid_t uid)
+static enum gavel_status open_elsewhere(struct data_dir *f, uid_t uid)
 {
     int pipes[2];
     int ended;
@@ -49,37 +49,37 @@ static enum gavel_status open_elsewhere(struct folder *f, uid_t uid)
 
 static void test_a_second_process_is_refused_and_told_who_the_first_is(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     char pid[32];
 
-    folder_open(f);
+    data_dir_open(f);
     assert_int_equal(open_elsewhere(f, 0), GAVEL_ERR_STATE);
     (void)snprintf(pid, sizeof pid, "process %ld ", (long)getpid());
     assert_non_null(strstr(f->error.message, pid));
-    folder_close(f);
+    data_dir_close(f);
     assert_int_equal(open_elsewhere(f, 0), GAVEL_OK);
 }
 
-/* A child that was forked while the folder was open does not hold it. */
+/* A child that was forked while the directory was open does not hold it. */
 static void test_the_lock_is_not_passed_on_to_children(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     pid_t pid;
 
-    folder_open(f);
+    data_dir_open(f);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         for (;;)
             (void)pause();
     }
-    folder_close(f);
+    data_dir_close(f);
     assert_int_equal(open_elsewhere(f, 0), GAVEL_OK);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void make_file(const struct folder *f, const char *name, const char *text)
+static void make_file(const struct data_dir *f, const char *name, const char *text)
 {
     char path[256];
     FILE *file;
@@ -92,124 +92,124 @@ static void make_file(const struct folder *f, const char *name, const char *text
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_a_folder_with_the_files_of_others_is_left_alone(void **state)
+static void test_a_directory_with_the_files_of_others_is_left_alone(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     char path[256];
 
     make_file(f, "letter.txt", "dear reader");
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
     assert_non_null(strstr(f->error.message, "letter.txt"));
     (void)snprintf(path, sizeof path, "%s/lock", f->path);
     assert_int_equal(access(path, F_OK), -1); /* nothing was put there */
     (void)snprintf(path, sizeof path, "%s/letter.txt", f->path);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
 }
 
 static void test_what_is_no_database_is_refused(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
     make_file(f, "data.mdb", "");
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
     make_file(f, "data.mdb", "this is a text, and has been one all its life");
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
 }
 
-static void test_a_crash_while_founding_leaves_a_new_folder(void **state)
+static void test_a_crash_while_founding_leaves_a_new_directory(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_restore restore;
 
     make_file(f, "data.new", "half of something");
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     assert_int_equal(restore.state.incarnation, 1);
     disk_restore_done(&restore);
 }
 
-static void test_the_folder_of_another_node_is_refused(void **state)
+static void test_the_directory_of_another_node_is_refused(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     const struct disk_identity ours = f->options.identity;
 
-    folder_open(f);
+    data_dir_open(f);
     f->options.identity.node = 2;
     (void)snprintf(f->options.identity.node_name, DISK_NAME_MAX, "n2");
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
     assert_non_null(strstr(f->error.message, "belongs to node n1 of cluster home"));
     f->options.identity = ours;
     f->options.identity.cluster = 78;
     (void)snprintf(f->options.identity.cluster_name, DISK_NAME_MAX, "elsewhere");
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
     f->options.identity = ours;
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
 }
 
-static void test_the_folder_of_a_newer_gavel_is_refused(void **state)
+static void test_the_directory_of_a_newer_gavel_is_refused(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct disk_txn txn;
     uint8_t identity[RECORD_IDENTITY_BYTES];
 
-    folder_open(f);
+    data_dir_open(f);
     record_put_identity(identity, &f->options.identity, &(struct record_file_id){.inode = 1});
     identity[8] = RECORD_VERSION + 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     assert_int_equal(disk_put(&txn, record_key_identity(), identity, sizeof identity), 0);
     assert_int_equal(disk_txn_commit(&txn, NULL), GAVEL_OK);
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_TOO_NEW);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_TOO_NEW);
     assert_non_null(strstr(f->error.message, "newer"));
 }
 
 /* cp, tar, rsync: the same bytes in another file. */
-static void put_a_copy_back(struct folder *f, bool is_in_place)
+static void put_a_copy_back(struct data_dir *f, bool is_in_place)
 {
     char command[3 * PATH_MAX];
 
     (void)snprintf(command, sizeof command, "cd '%s' && cp data.mdb copy && %s", f->path,
                    is_in_place ? "cat copy >data.mdb && rm copy" : "mv copy data.mdb");
-    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a test of its own folder */
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a test of its own directory */
 }
 
 static void test_a_copy_of_the_data_is_refused_at_every_start(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct disk_mark mark, again;
     struct raft_restore restore;
 
-    folder_open(f);
-    restore = folder_begin(f);
+    data_dir_open(f);
+    restore = data_dir_begin(f);
     disk_restore_done(&restore);
     disk_mark_read(f->disk, &mark);
     assert_true(mark.directory != 0);
-    folder_close(f);
+    data_dir_close(f);
     put_a_copy_back(f, false);
     for (int start = 0; start < 3; start++) {
-        assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+        assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
         assert_non_null(strstr(f->error.message, "is a copy"));
         assert_non_null(strstr(f->error.message, "gavel member remove"));
     }
     f->options.accepts_copy = true; /* an operator says that it was moved */
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     disk_restore_done(&restore);
     f->options.accepts_copy = false;
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
     disk_mark_read(f->disk, &again);
     assert_true(again.directory == mark.directory && again.txn > mark.txn);
-    folder_close(f);
+    data_dir_close(f);
     put_a_copy_back(f, true); /* nothing on this machine can tell; the peers may */
-    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(data_dir_try_open(f), GAVEL_OK);
 }
 
 static void test_data_that_are_deleted_or_replaced_are_missed(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct raft_restore restore;
     char path[PATH_MAX + 16];
 
-    folder_open(f);
-    restore = folder_begin(f);
+    data_dir_open(f);
+    restore = data_dir_begin(f);
     disk_restore_done(&restore);
     assert_true(disk_is_there(f->disk));
     put_a_copy_back(f, false);
@@ -220,26 +220,26 @@ static void test_data_that_are_deleted_or_replaced_are_missed(void **state)
 }
 
 /* What 0.6.0 has written: no number, and nothing about the file. */
-static void test_the_folder_of_0_6_0_gets_its_number_when_it_begins(void **state)
+static void test_the_directory_of_0_6_0_gets_its_number_when_it_begins(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     struct disk_txn txn;
     uint8_t identity[RECORD_IDENTITY_BYTES];
     struct raft_restore restore;
     uint64_t directory;
 
-    folder_open(f);
+    data_dir_open(f);
     record_put_identity(identity, &f->options.identity, &(struct record_file_id){0});
     identity[8] = 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     txn.contents.state.directory = 0;
     assert_int_equal(disk_put(&txn, record_key_identity(), identity, RECORD_IDENTITY_V1_BYTES), 0);
     assert_int_equal(disk_txn_commit(&txn, NULL), GAVEL_OK);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     directory = restore.state.directory;
     assert_true(directory != 0);
     disk_restore_done(&restore);
-    restore = folder_reload(f);
+    restore = data_dir_reload(f);
     assert_true(restore.state.directory == directory);
     disk_restore_done(&restore);
 }
@@ -247,7 +247,7 @@ static void test_the_folder_of_0_6_0_gets_its_number_when_it_begins(void **state
 /* Each record that should not be there, or is missing, with checksums that are right. */
 static void test_records_that_contradict_each_other_are_refused(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     const struct raft_entry entry = {.term = 1, .kind = RAFT_ENTRY_NOOP};
 
     for (unsigned what = 0; what < 4; what++) {
@@ -255,7 +255,7 @@ static void test_records_that_contradict_each_other_are_refused(void **state)
         struct disk_txn txn;
 
         remove_tree(f->path);
-        restore = folder_begin(f);
+        restore = data_dir_begin(f);
         disk_restore_done(&restore);
         assert_int_equal(append(f, 1, 5, 1, 10), GAVEL_OK);
         assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
@@ -273,20 +273,20 @@ static void test_records_that_contradict_each_other_are_refused(void **state)
             txn.contents.state.commit = 6;
         }
         assert_int_equal(disk_txn_commit(&txn, NULL), GAVEL_OK);
-        assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_DAMAGED);
+        assert_int_equal(data_dir_try_open(f), GAVEL_ERR_STORE_DAMAGED);
     }
 }
 
-static void test_a_folder_that_may_not_be_written_is_refused(void **state)
+static void test_a_directory_that_may_not_be_written_is_refused(void **state)
 {
     const uid_t nobody = 65534;
-    struct folder *f = *state;
+    struct data_dir *f = *state;
     char path[256];
 
     if (geteuid() != 0)
         skip(); /* only root can become another user */
-    folder_open(f);
-    folder_close(f);
+    data_dir_open(f);
+    data_dir_close(f);
     assert_int_equal(chmod(f->base, 0755), 0);
     assert_int_equal(open_elsewhere(f, nobody), GAVEL_ERR_STORE_DENIED); /* cannot look into it */
     assert_int_equal(chmod(f->path, 0755), 0);
@@ -302,39 +302,39 @@ static void test_a_folder_that_may_not_be_written_is_refused(void **state)
 
 static void test_options_that_cannot_be_are_refused(void **state)
 {
-    struct folder *f = *state;
+    struct data_dir *f = *state;
 
     f->options.bytes_max = 4096;
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
     f->options.bytes_max = 0;
-    f->options.folder = "";
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
-    f->options.folder = "/dev/null";
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
-    f->options.folder = "/dev/null/data";
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
-    f->options.folder = "/proc/nowhere/data";
-    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    f->options.data_dir = "";
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
+    f->options.data_dir = "/dev/null";
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
+    f->options.data_dir = "/dev/null/data";
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
+    f->options.data_dir = "/proc/nowhere/data";
+    assert_int_equal(data_dir_try_open(f), GAVEL_ERR_INVALID);
 }
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_second_process_is_refused_and_told_who_the_first_is),
         CASE(test_the_lock_is_not_passed_on_to_children),
-        CASE(test_a_folder_with_the_files_of_others_is_left_alone),
+        CASE(test_a_directory_with_the_files_of_others_is_left_alone),
         CASE(test_what_is_no_database_is_refused),
-        CASE(test_a_crash_while_founding_leaves_a_new_folder),
-        CASE(test_the_folder_of_another_node_is_refused),
-        CASE(test_the_folder_of_a_newer_gavel_is_refused),
+        CASE(test_a_crash_while_founding_leaves_a_new_directory),
+        CASE(test_the_directory_of_another_node_is_refused),
+        CASE(test_the_directory_of_a_newer_gavel_is_refused),
         CASE(test_a_copy_of_the_data_is_refused_at_every_start),
         CASE(test_data_that_are_deleted_or_replaced_are_missed),
-        CASE(test_the_folder_of_0_6_0_gets_its_number_when_it_begins),
+        CASE(test_the_directory_of_0_6_0_gets_its_number_when_it_begins),
         CASE(test_records_that_contradict_each_other_are_refused),
-        CASE(test_a_folder_that_may_not_be_written_is_refused),
+        CASE(test_a_directory_that_may_not_be_written_is_refused),
         CASE(test_options_that_cannot_be_are_refused),
     };
 
-    return cmocka_run_group_tests_name("disk folder", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("disk directory", tests, NULL, NULL);
 }
