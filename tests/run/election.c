@@ -310,6 +310,21 @@ void leader_done(struct leader *leader)
             (void)close(handles[i]); /* a handle has nothing to lose */
 }
 
+bool leader_choose_fault(const struct leader *leader, size_t *kinds, size_t count,
+                         bool (*is_for_tame)(size_t kind))
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t kind = kinds[i];
+
+        if (leader->candidate->is_wild && is_for_tame(kind))
+            continue;
+        kinds[i] = kinds[0];
+        kinds[0] = kind;
+        return true;
+    }
+    return false;
+}
+
 int election_handover(const struct election *election)
 {
     pid_t pid = fork();

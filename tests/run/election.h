@@ -104,6 +104,14 @@ struct leader {
 bool election_find_leader(struct election *election, struct leader *ret_leader);
 void leader_done(struct leader *leader);
 
+/*
+ * Puts a kind of fault that this leader can be given at the head of those to
+ * come: the first one changes places with it. `is_for_tame` says of a kind
+ * that it is not for a leader whose command is wild. False: there is none.
+ */
+bool leader_choose_fault(const struct leader *leader, size_t *kinds, size_t count,
+                         bool (*is_for_tame)(size_t kind));
+
 /* The mandate as the store has it: when the last renewal was applied there, on our clock. 0: none. */
 gavel_ns election_renewed_at(struct election *election);
 

@@ -200,20 +200,7 @@ static bool play(struct run *run, size_t kind, struct leader *leader)
     return !fault->mend || fault->mend(&run->election, leader, &run->prng);
 }
 
-/* A fault that is not for this leader changes places with the next one that is. */
-static bool choose(struct run *run, size_t i, const struct leader *leader)
-{
-    for (size_t j = i; j < run->total; j++) {
-        size_t kind = run->deck[j];
-
-        if (leader->candidate->is_wild && faults[kind].is_for_tame_only)
-            continue;
-        run->deck[j] = run->deck[i];
-        run->deck[i] = kind;
-        return true;
-    }
-    return false;
-}
+static bool is_for_tame(size_t kind) { return faults[kind].is_for_tame_only; }
 
 /* The last ones may all be for tame leaders: then a wild one is asked to hand over until there is one. */
 static bool find_victim(struct run *run, size_t i, struct leader *ret_leader)
@@ -224,7 +211,7 @@ static bool find_victim(struct run *run, size_t i, struct leader *ret_leader)
 
         if (!settle(run, wanted, ret_leader))
             return false;
-        if (choose(run, i, ret_leader))
+        if (leader_choose_fault(ret_leader, run->deck + i, run->total - i, is_for_tame))
             return true;
         if (election_handover(&run->election) == 0 &&
             !await_next(run, ret_leader->epoch, clock_now() + LIMIT)) {

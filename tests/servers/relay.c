@@ -2,6 +2,7 @@
 
 #include "relay.h"
 
+#include "commands.h"
 #include "os/clock.h"
 #include "relay_links.h"
 
@@ -15,15 +16,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 200
-
 struct state {
     const struct relay *relay;
     int listen_fd; /* -1: refuses */
     bool is_over;
     struct relay_links links;
-    char line[LINE_MAX_BYTES];
-    size_t length;
+    struct commands commands;
 };
 
 static bool start_listening(struct state *state)
@@ -93,7 +91,7 @@ static int parse(char *line, const char **ret_word, unsigned ret_numbers[2])
 }
 
 /* Carries out one command; ret_rest is what the answer says besides. */
-static bool obey(struct state *state, char *line, char ret_rest[64])
+static bool carry_out(struct state *state, char *line, char ret_rest[64])
 {
     struct relay_links *links = &state->links;
     const char *word = "";
@@ -136,31 +134,13 @@ static void answer(const struct state *state, bool is_good, const char *rest)
     (void)!write(state->relay->out_fd, text, (size_t)length); /* who has gone needs none */
 }
 
-static void read_commands(struct state *state)
+static void obey(void *user, char *line)
 {
-    ssize_t count =
-        read(state->relay->in_fd, state->line + state->length, sizeof state->line - state->length);
-    char *end;
+    struct state *state = user;
+    char rest[64] = "";
+    bool is_good = carry_out(state, line, rest);
 
-    if (count < 0 && errno == EINTR)
-        return;
-    if (count <= 0) {
-        state->is_over = true;
-        return;
-    }
-    state->length += (size_t)count;
-    while ((end = memchr(state->line, '\n', state->length))) {
-        size_t used = (size_t)(end - state->line) + 1;
-        char rest[64] = "";
-        bool is_good;
-
-        *end = '\0';
-        is_good = obey(state, state->line, rest);
-        answer(state, is_good, rest);
-        memmove(state->line, state->line + used, state->length -= used);
-    }
-    if (state->length == sizeof state->line)
-        state->is_over = true; /* no command is that long */
+    answer(state, is_good, rest);
 }
 
 /* One round: waits for anything to do, and does it. */
@@ -182,8 +162,8 @@ static void turn(struct state *state)
     relay_links_turn(&state->links, fds + 2);
     if (fds[1].revents)
         accept_one(state);
-    if (fds[0].revents)
-        read_commands(state);
+    if (fds[0].revents && !commands_read(&state->commands, state->relay->in_fd, obey, state))
+        state->is_over = true;
 }
 
 int relay_run(const struct relay *relay)

@@ -2,6 +2,8 @@
 
 #include "server_owner.h"
 
+#include "commands.h"
+
 #include <errno.h>
 #include <ftw.h>
 #include <poll.h>
@@ -15,15 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 200
-
 struct state {
     const struct server_owner *server_owner;
     int signal_fd;
     pid_t starter; /* the command that runs; 0: none */
     bool is_over;
-    char line[LINE_MAX_BYTES];
-    size_t length;
+    struct commands commands;
 };
 
 static void answer(const struct state *state, bool is_good)
@@ -116,8 +115,9 @@ static bool send_signal(const struct state *state, const char *name, const char 
     return false;
 }
 
-static void obey(struct state *state, const char *line)
+static void obey(void *user, char *line)
 {
+    struct state *state = user;
     char name[64];
     char signal_name[16];
 
@@ -129,30 +129,6 @@ static void obey(struct state *state, const char *line)
         answer(state, send_signal(state, name, signal_name));
     else
         answer(state, false);
-}
-
-static void read_commands(struct state *state)
-{
-    ssize_t count =
-        read(state->server_owner->in_fd, state->line + state->length, sizeof state->line - state->length);
-    char *end;
-
-    if (count < 0 && errno == EINTR)
-        return;
-    if (count <= 0) {
-        state->is_over = true;
-        return;
-    }
-    state->length += (size_t)count;
-    while ((end = memchr(state->line, '\n', state->length))) {
-        size_t used = (size_t)(end - state->line) + 1;
-
-        *end = '\0';
-        obey(state, state->line);
-        memmove(state->line, state->line + used, state->length -= used);
-    }
-    if (state->length == sizeof state->line)
-        state->is_over = true; /* no command is that long: nobody who knows what it says */
 }
 
 static void take_signal(struct state *state)
@@ -229,8 +205,8 @@ int server_owner_run(const struct server_owner *server_owner)
             break;
         if (fds[1].revents)
             take_signal(&state);
-        if (fds[0].revents)
-            read_commands(&state);
+        if (fds[0].revents && !commands_read(&state.commands, server_owner->in_fd, obey, &state))
+            state.is_over = true;
     }
     return end_all(server_owner);
 }

@@ -269,20 +269,7 @@ static bool play(struct run *run, const struct outage *outage, struct leader *le
                        beat_referee_newest(&run->election.referee)->epoch == leader->epoch);
 }
 
-/* One that is not for this leader changes places with the next one that is; false: there is none any more. */
-static bool choose(struct run *run, size_t i, const struct leader *leader)
-{
-    for (size_t j = i; j < run->total; j++) {
-        size_t kind = run->deck[j];
-
-        if (leader->candidate->is_wild && outages[kind].is_for_tame)
-            continue;
-        run->deck[j] = run->deck[i];
-        run->deck[i] = kind;
-        return true;
-    }
-    return false;
-}
+static bool is_for_tame(size_t kind) { return outages[kind].is_for_tame; }
 
 /* The last ones may all be for tame leaders: then a wild one is asked to hand over. */
 static bool find_leader(struct run *run, size_t i, struct leader *ret_leader)
@@ -290,7 +277,7 @@ static bool find_leader(struct run *run, size_t i, struct leader *ret_leader)
     for (int tries = 0; tries < 20; tries++) {
         if (!settle(run, ret_leader))
             return false;
-        if (choose(run, i, ret_leader))
+        if (leader_choose_fault(ret_leader, run->deck + i, run->total - i, is_for_tame))
             return true;
         (void)election_handover(&run->election); /* if it does not work, it is tried again */
         leader_done(ret_leader);
