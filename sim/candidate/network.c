@@ -272,7 +272,7 @@ void network_take(struct world *world, const struct event *event)
     } else if (!process->is_alive || process->incarnation != event->incarnation || event->message->is_void) {
         network_free(world, event->message);
     } else if (process_is_frozen(process, world->now)) {
-        world_defer(world, event, process->frozen_until);
+        heap_defer(&world->heap, event, process->frozen_until);
     } else {
         send(world, event->message);
     }

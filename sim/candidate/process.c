@@ -310,7 +310,7 @@ static void take_in_loop(struct world *world, struct process *process, const str
     struct breaker before = process->candidate.breaker;
 
     if (world->now < process->stalled_until) {
-        world_defer(world, event, process->stalled_until);
+        heap_defer(&world->heap, event, process->stalled_until);
         return;
     }
     switch (event->kind) {
@@ -371,7 +371,7 @@ void process_take(struct world *world, const struct event *event)
         return;
     }
     if (process_is_frozen(process, world->now)) {
-        world_defer(world, event, process->frozen_until);
+        heap_defer(&world->heap, event, process->frozen_until);
         return;
     }
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_WATCHDOG || event->kind == EVENT_ACT)

@@ -17,16 +17,6 @@ struct event *world_push(struct world *world, gavel_ns at, enum event_kind kind,
     return event;
 }
 
-void world_defer(struct world *world, const struct event *event, gavel_ns at)
-{
-    struct event *later = world_push(world, at, event->kind, event->slot);
-    uint64_t sequence = later->sequence;
-
-    *later = *event;
-    later->at = at;
-    later->sequence = sequence;
-}
-
 bool world_pop(struct world *world, struct event *ret_event)
 {
     if (!heap_pop(&world->heap, ret_event))

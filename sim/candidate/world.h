@@ -100,10 +100,7 @@ struct event *world_push(struct world *world, gavel_ns at, enum event_kind kind,
 /* The earliest event, taken off the heap; false if there is none. Sets the time. */
 bool world_pop(struct world *world, struct event *ret_event);
 
-/* Postpones an event: its receiver cannot take it now. */
-void world_defer(struct world *world, const struct event *event, gavel_ns at);
-
-/* What was postponed to `at` for this slot happens now. */
+/* What was put off to `at` for this slot happens now after all. */
 void world_hurry(struct world *world, unsigned slot, gavel_ns at);
 
 /* Whether a fault of this kind, with this chance, happens now. Draws in any case. */

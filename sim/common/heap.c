@@ -2,6 +2,7 @@
 
 #include "sim/common/heap.h"
 
+#include "base/assert.h"
 #include "sim/common/memory.h"
 
 #include <stdlib.h>
@@ -50,6 +51,19 @@ struct event *heap_push(struct heap *heap, gavel_ns at, unsigned kind, unsigned 
     heap->items[heap->count++] =
         (struct event){.at = at, .sequence = heap->sequence++, .kind = kind, .slot = slot};
     return &heap->items[sift_up(heap, i)];
+}
+
+void heap_defer(struct heap *heap, const struct event *event, gavel_ns at)
+{
+    struct event *later;
+    uint64_t sequence;
+
+    ASSERT(at >= event->at);
+    later = heap_push(heap, at, event->kind, event->slot);
+    sequence = later->sequence;
+    *later = *event;
+    later->at = at;
+    later->sequence = sequence;
 }
 
 bool heap_pop(struct heap *heap, struct event *ret_event)

@@ -39,6 +39,9 @@ struct heap {
 /* Adds an event and returns it, so that the caller can fill it in; valid until the next call. */
 struct event *heap_push(struct heap *heap, gavel_ns at, unsigned kind, unsigned slot);
 
+/* Puts an event off to a later instant: whom it is for cannot take it now. */
+void heap_defer(struct heap *heap, const struct event *event, gavel_ns at);
+
 /* The earliest, taken off; false if there is none. */
 bool heap_pop(struct heap *heap, struct event *ret_event);
 

@@ -273,11 +273,11 @@ void net_take(struct cluster *cluster, const struct event *event)
         if (node->loses_inbox || node->frozen_until == NEVER)
             net_recycle(cluster, message);
         else
-            cluster_defer(cluster, event, node->frozen_until);
+            heap_defer(&cluster->heap, event, node->frozen_until);
         return;
     }
     if (cluster->now < node->stalled_until) {
-        cluster_defer(cluster, event, node->stalled_until);
+        heap_defer(&cluster->heap, event, node->stalled_until);
         return;
     }
     if (raft_message_check(&message->body, &reason) != GAVEL_OK)

@@ -234,7 +234,7 @@ static bool is_put_off(struct cluster *cluster, const struct node *node, const s
     if (cluster->now >= until)
         return false;
     if (until != NEVER)
-        cluster_defer(cluster, event, until);
+        heap_defer(&cluster->heap, event, until);
     return true;
 }
 

@@ -45,16 +45,6 @@ struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind
     return event;
 }
 
-void cluster_defer(struct cluster *cluster, const struct event *event, gavel_ns at)
-{
-    struct event *later = cluster_push(cluster, at, (enum event_kind)event->kind, event->slot);
-    uint64_t sequence = later->sequence;
-
-    *later = *event;
-    later->at = at;
-    later->sequence = sequence;
-}
-
 _Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant invariant, const char *format,
                                ...)
 {

@@ -210,9 +210,6 @@ bool cluster_advance(struct cluster *cluster, gavel_ns until);
 /* Adds an event at `at`; the caller fills in what it is about. */
 struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind kind, unsigned slot);
 
-/* Postpones an event: its receiver cannot take it now. */
-void cluster_defer(struct cluster *cluster, const struct event *event, gavel_ns at);
-
 /* Ends the run: jumps to cluster->escape. */
 _Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant invariant, const char *format,
                                ...) __attribute__((format(printf, 3, 4)));

@@ -290,7 +290,7 @@ static bool arrive_up(struct testbed *testbed, const struct event *event, struct
         return true;
     }
     if (testbed->cluster->now < service->numb_until) {
-        cluster_defer(testbed->cluster, event, service->numb_until);
+        heap_defer(&testbed->cluster->heap, event, service->numb_until);
         return false;
     }
     if (is_end) {
@@ -345,7 +345,7 @@ static bool arrive_at_program(struct testbed *testbed, const struct event *event
     if (kind != TESTBED_DISCONNECTED && !connection->is_held)
         return true;
     if (program_is_frozen(program)) {
-        cluster_defer(testbed->cluster, event, program->frozen_until);
+        heap_defer(&testbed->cluster->heap, event, program->frozen_until);
         return false;
     }
     arrive_down(program, packet, kind);

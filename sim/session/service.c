@@ -301,7 +301,7 @@ enum put_off service_put_off(struct testbed *testbed, const struct event *event,
         return NOT_PUT_OFF;
     if (until == NEVER || (is_lost_in_sleep && node->loses_inbox))
         return VOID;
-    cluster_defer(cluster, event, until);
+    heap_defer(&cluster->heap, event, until);
     return PUT_OFF;
 }
 

@@ -264,7 +264,8 @@ static size_t keep_body(char *bytes, size_t size, size_t count, void *user)
     return size * count;
 }
 
-enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *detail, gavel_ms timeout_ms,
+/* Why a transfer failed, for people; returns the status that it means. */
+static enum gavel_status explain(CURL *handle, CURLcode result, const char *detail, gavel_ms timeout_ms,
                                  char *ret_reason, size_t size)
 {
     char text[DURATION_TEXT_MAX], *scheme = NULL;
@@ -325,7 +326,8 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
     }
 }
 
-void cluster_read_refusal(struct cluster_call *call)
+/* What a node refused, in its own words; code and body of the call are there. */
+static void read_refusal(struct cluster_call *call)
 {
     const json_t *error = json_object_get(call->body, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
@@ -362,29 +364,57 @@ static int64_t certificate_end(CURL *handle)
     return 0;
 }
 
-static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_ms)
+void cluster_call_finish(struct cluster_call *call, const struct cluster_transfer *transfer)
 {
-    struct cluster_call *call = exchange->call;
-    char *location = NULL;
+    bool is_refused;
 
     call->is_over = true;
     call->reason[0] = '\0';
-    if (exchange->is_too_long) {
+    if (transfer->is_too_long) {
         call->status = GAVEL_ERR_INVALID;
         (void)snprintf(call->reason, sizeof call->reason,
                        "its answer is too long; is this a node of gaveld?");
         return;
     }
-    if (result != CURLE_OK) {
+    if (transfer->result != CURLE_OK) {
         long sent = 0;
 
-        (void)curl_easy_getinfo(exchange->handle, CURLINFO_REQUEST_SIZE, &sent);
+        (void)curl_easy_getinfo(transfer->handle, CURLINFO_REQUEST_SIZE, &sent);
         call->may_have_arrived = sent > 0;
-        call->status = cluster_reason(exchange->handle, result, exchange->detail, timeout_ms, call->reason,
-                                      sizeof call->reason);
+        call->status = explain(transfer->handle, transfer->result, transfer->detail, transfer->timeout_ms,
+                               call->reason, sizeof call->reason);
         return;
     }
-    (void)curl_easy_getinfo(exchange->handle, CURLINFO_RESPONSE_CODE, &call->code);
+    (void)curl_easy_getinfo(transfer->handle, CURLINFO_RESPONSE_CODE, &call->code);
+    is_refused = call->code < 200 || call->code > 299;
+    if (is_refused || !transfer->wants_bytes)
+        call->body = json_loadb(transfer->bytes ? transfer->bytes : "", transfer->length,
+                                JSON_REJECT_DUPLICATES, NULL);
+    if (is_refused) {
+        read_refusal(call);
+    } else if (!transfer->wants_bytes && !json_is_object(call->body)) {
+        call->status = GAVEL_ERR_INVALID;
+        (void)snprintf(call->reason, sizeof call->reason,
+                       "its answer is not JSON; is this a node of gaveld?");
+    } else {
+        call->status = GAVEL_OK;
+    }
+}
+
+static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_ms)
+{
+    struct cluster_call *call = exchange->call;
+    char *location = NULL;
+
+    cluster_call_finish(call, &(struct cluster_transfer){.handle = exchange->handle,
+                                                         .result = result,
+                                                         .detail = exchange->detail,
+                                                         .timeout_ms = timeout_ms,
+                                                         .is_too_long = exchange->is_too_long,
+                                                         .bytes = exchange->body,
+                                                         .length = exchange->length});
+    if (call->code == 0)
+        return;
     (void)curl_easy_getinfo(exchange->handle, CURLINFO_REDIRECT_URL, &location);
     call->certificate_ends_s = certificate_end(exchange->handle);
     if (location && call->code == 307) {
@@ -392,17 +422,6 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
 
         (void)snprintf(call->location, sizeof call->location, "%.*s",
                        (int)(host + strcspn(location + host, "/?")), location);
-    }
-    call->body =
-        json_loadb(exchange->body ? exchange->body : "", exchange->length, JSON_REJECT_DUPLICATES, NULL);
-    if (call->code < 200 || call->code > 299) {
-        cluster_read_refusal(call);
-    } else if (!json_is_object(call->body)) {
-        call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof call->reason,
-                       "its answer is not JSON; is this a node of gaveld?");
-    } else {
-        call->status = GAVEL_OK;
     }
 }
 

@@ -94,11 +94,19 @@ void cluster_calls_done(struct cluster_call *calls, size_t count);
 /* A handle with the options that all requests share; the caller frees it. NULL: no memory. */
 CURL *cluster_handle(const struct cluster_client *client, const char *url, const char *path);
 
-/* Reads a node's refusal, in its own words; the code and body of the call are set. */
-void cluster_read_refusal(struct cluster_call *call);
+/* How a question ended, and what came. */
+struct cluster_transfer {
+    CURL *handle;
+    CURLcode result;
+    const char *detail; /* of libcurl, about a failure */
+    gavel_ms timeout_ms;
+    bool is_too_long;
+    const char *bytes; /* NULL if there are none */
+    size_t length;
+    bool wants_bytes; /* what comes with 2xx need not be JSON, and is not read here */
+};
 
-/* Why a transfer failed, for people; timeout_ms was its limit. Returns the matching status. */
-enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *detail, gavel_ms timeout_ms,
-                                 char *ret_reason, size_t size);
+/* Fills in the status, the reason, the code and the body of a call. */
+void cluster_call_finish(struct cluster_call *call, const struct cluster_transfer *transfer);
 
 #endif

@@ -55,43 +55,6 @@ static size_t keep_header(char *bytes, size_t size, size_t count, void *user)
     return size * count;
 }
 
-/* What came, judged. */
-static void finish(CURL *handle, CURLcode result, const struct cluster_ask *ask, gavel_ms timeout_ms,
-                   struct exchange *exchange)
-{
-    struct cluster_reply *reply = exchange->reply;
-    struct cluster_call *call = &reply->call;
-    long sent = 0;
-
-    call->is_over = true;
-    if (exchange->is_too_long) {
-        call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof call->reason,
-                       "its answer is too long; is this a node of gaveld?");
-        return;
-    }
-    if (result != CURLE_OK) {
-        (void)curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
-        call->may_have_arrived = sent > 0;
-        call->status =
-            cluster_reason(handle, result, exchange->detail, timeout_ms, call->reason, sizeof call->reason);
-        return;
-    }
-    (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &call->code);
-    if (call->code < 200 || call->code > 299 || !ask->wants_bytes)
-        call->body =
-            json_loadb(reply->bytes ? reply->bytes : "", reply->length, JSON_REJECT_DUPLICATES, NULL);
-    if (call->code < 200 || call->code > 299) {
-        cluster_read_refusal(call);
-    } else if (!ask->wants_bytes && !json_is_object(call->body)) {
-        call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof call->reason,
-                       "its answer is not JSON; is this a node of gaveld?");
-    } else {
-        call->status = GAVEL_OK;
-    }
-}
-
 /* One try at the node of reply->call.url. */
 static void try_once(struct cluster_client *client, const struct cluster_ask *ask,
                      struct cluster_reply *reply)
@@ -100,6 +63,7 @@ static void try_once(struct cluster_client *client, const struct cluster_ask *as
     CURL *handle = cluster_handle(client, reply->call.url, ask->path);
     struct exchange exchange = {.reply = reply};
     struct curl_slist *headers = NULL;
+    CURLcode result;
     char type[128];
 
     reply->call.status = GAVEL_ERR_NO_MEMORY;
@@ -129,7 +93,15 @@ static void try_once(struct cluster_client *client, const struct cluster_ask *as
         (void)curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, keep_header);
         (void)curl_easy_setopt(handle, CURLOPT_HEADERDATA, reply);
         (void)curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, exchange.detail);
-        finish(handle, curl_easy_perform(handle), ask, timeout_ms, &exchange);
+        result = curl_easy_perform(handle);
+        cluster_call_finish(&reply->call, &(struct cluster_transfer){.handle = handle,
+                                                                     .result = result,
+                                                                     .detail = exchange.detail,
+                                                                     .timeout_ms = timeout_ms,
+                                                                     .is_too_long = exchange.is_too_long,
+                                                                     .bytes = reply->bytes,
+                                                                     .length = reply->length,
+                                                                     .wants_bytes = ask->wants_bytes});
     }
     curl_slist_free_all(headers);
     curl_easy_cleanup(handle);

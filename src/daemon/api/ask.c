@@ -139,4 +139,17 @@ bool api_page_read(struct api_call *call, struct api_page *ret_page)
            api_query_flag(call, pairs, "keys", &ret_page->wants_keys);
 }
 
+void api_page_ask(struct api_call *call, const struct api_page *page, Gavel__Ask *ask, api_show_cb callback)
+{
+    char prefix[NAME_MAX_BYTES + 1];
+    char after[NAME_MAX_BYTES + 1];
+
+    (void)snprintf(prefix, sizeof prefix, "%s", page->prefix); /* protobuf-c has no const strings */
+    (void)snprintf(after, sizeof after, "%s", page->after);
+    ask->prefix = prefix;
+    ask->after = after;
+    ask->limit = (uint32_t)page->limit;
+    api_ask(call, ask, page->is_fresh, callback);
+}
+
 void api_page_done(struct api_page *page) { evhttp_clear_headers(&page->pairs); }

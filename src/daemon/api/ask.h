@@ -32,6 +32,8 @@ struct api_page {
 
 /* Call api_page_done() in any case. False: the call has been answered. */
 bool api_page_read(struct api_call *call, struct api_page *ret_page);
+/* api_ask() for this page of what `ask` lists. */
+void api_page_ask(struct api_call *call, const struct api_page *page, Gavel__Ask *ask, api_show_cb show);
 void api_page_done(struct api_page *page);
 
 #endif

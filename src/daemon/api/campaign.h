@@ -101,7 +101,9 @@ struct api_session_sight {
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight);
 /* "session" of a body. False: the call has been answered. */
 bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session);
-/* True if the session is known here and is no candidate of the group: the call has been answered. */
+/* The body {"session", "sent_at"?} of a call. False: the call has been answered. */
+bool api_session_and_stamp_read(struct api_call *call, uint64_t *ret_session, int64_t *ret_stamp);
+/* The session is known here, and no candidate of the group: the call has been answered. */
 bool api_session_is_foreign(struct api_call *call, uint64_t session);
 void api_reply_session_gone(struct api_call *call);
 

@@ -141,16 +141,10 @@ static void attach(struct api_call *call, uint64_t session, int64_t stamp)
 
 void api_post_own_events(struct api_call *call)
 {
-    static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
     uint64_t session = 0;
     int64_t stamp = CAMPAIGN_NO_STAMP;
-    json_t *body;
-    bool is_good;
 
-    if (!api_body_read(call, keys, COUNT(keys), &body))
-        return;
-    is_good = api_session_read(call, body, &session) && api_stamp_read(call, body, &stamp);
-    json_decref(body);
-    if (is_good && !api_session_is_foreign(call, session) && api_campaign_may_open(call))
+    if (api_session_and_stamp_read(call, &session, &stamp) && !api_session_is_foreign(call, session) &&
+        api_campaign_may_open(call))
         attach(call, session, stamp);
 }

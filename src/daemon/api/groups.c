@@ -108,16 +108,8 @@ void api_get_groups(struct api_call *call)
 
     gavel__ask__init(&ask);
     if (api_page_read(call, &page)) {
-        char prefix[NAME_MAX_BYTES + 1];
-        char after[NAME_MAX_BYTES + 1];
-
-        (void)snprintf(prefix, sizeof prefix, "%s", page.prefix); /* protobuf-c has no const strings */
-        (void)snprintf(after, sizeof after, "%s", page.after);
         ask.kind = GAVEL__ASK__KIND__GROUPS;
-        ask.prefix = prefix;
-        ask.after = after;
-        ask.limit = (uint32_t)page.limit;
-        api_ask(call, &ask, page.is_fresh, show_groups);
+        api_page_ask(call, &page, &ask, show_groups);
     }
     api_page_done(&page);
 }

@@ -51,6 +51,19 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
     return *ret_session != 0;
 }
 
+bool api_session_and_stamp_read(struct api_call *call, uint64_t *ret_session, int64_t *ret_stamp)
+{
+    static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
+    json_t *body;
+    bool is_good;
+
+    if (!api_body_read(call, keys, COUNT(keys), &body))
+        return false;
+    is_good = api_session_read(call, body, ret_session) && api_stamp_read(call, body, ret_stamp);
+    json_decref(body);
+    return is_good;
+}
+
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight)
 {
     struct table_box *box = &api->shared->table;
@@ -147,18 +160,11 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
 
 void api_post_keepalive(struct api_call *call)
 {
-    static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
     struct forwarding_of_session *own;
     uint64_t session = 0;
     int64_t stamp = CAMPAIGN_NO_STAMP;
-    json_t *body;
-    bool is_good;
 
-    if (!api_body_read(call, keys, COUNT(keys), &body))
-        return;
-    is_good = api_session_read(call, body, &session) && api_stamp_read(call, body, &stamp);
-    json_decref(body);
-    own = is_good ? make(call, session, kept) : NULL;
+    own = api_session_and_stamp_read(call, &session, &stamp) ? make(call, session, kept) : NULL;
     if (!own)
         return;
     own->stamp = stamp;
