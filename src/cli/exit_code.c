@@ -18,6 +18,7 @@ enum cli_exit exit_code_of(enum gavel_status status)
         return CLI_EXIT_NO_LEADER;
     case GAVEL_ERR_STORE_UNAVAILABLE:
     case GAVEL_ERR_STORE_DENIED:
+    case GAVEL_ERR_DENIED: /* by a cluster: a wrong token, as a wrong password of a store */
     case GAVEL_ERR_STORE_FULL:
     case GAVEL_ERR_STORE_DAMAGED:
     case GAVEL_ERR_STORE_TOO_NEW:

@@ -97,16 +97,14 @@ static enum gavel_status refuse_scheme(const char *url, struct gavel_error *erro
                 store_kinds[i].scheme, store_kinds[i].option);
     for (size_t i = 0; i < sizeof other_schemes / sizeof *other_schemes; i++)
         if (is_scheme(other_schemes[i].scheme, url, length))
-            return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                             "there is no store \"%s\"; it is called %s: here", other_schemes[i].scheme,
-                             other_schemes[i].ours);
+            return error_set(error, GAVEL_ERR_INVALID, "there is no store \"%s\"; it is called %s: here",
+                             other_schemes[i].scheme, other_schemes[i].ours);
     for (size_t i = 0; store_drivers[i]; i++) {
         size_t used = strlen(known);
 
         (void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", store_drivers[i]->scheme);
     }
-    return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                     "there is no store \"%.*s\" in this build; use one of: %s",
+    return error_set(error, GAVEL_ERR_INVALID, "there is no store \"%.*s\" in this build; use one of: %s",
                      length > 60 ? 60 : (int)length, url, known);
 }
 

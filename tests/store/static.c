@@ -143,7 +143,7 @@ static void test_a_url_finds_its_driver(void **state)
     assert_null(store_capabilities_of("redis://x"));
     assert_null(store_capabilities_of(""));
     assert_null(store_capabilities_of(NULL));
-    assert_int_equal(store_open("redis://x", &store, &error), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_int_equal(store_open("redis://x", &store, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "redis"));
     assert_non_null(strstr(error.message, "sqlite"));
     assert_int_equal(store_open("", &store, &error), GAVEL_ERR_INVALID);

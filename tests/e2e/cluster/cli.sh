@@ -404,7 +404,7 @@ test_answers_that_are_none_are_told() {
     expect 4 "$GAVEL" status
     has "$errors" "it answered with HTTP 500"
     printf '401\n{"error":{"code":4120,"name":"ERR_DENIED","message":"a token is needed"}}\n' >"$scratch/a1/GET-status"
-    expect 1 "$GAVEL" status
+    expect 4 "$GAVEL" status
     has "$errors" "a token is needed; name the token with --token-file"
     printf 'close\n' >"$scratch/a1/GET-status"
     expect 4 "$GAVEL" status
