@@ -122,6 +122,10 @@ static int change(const struct cli *cli, struct cluster_client *client, const ch
             json_print_line(json_incref(call.body));
         else
             printf("%s\n", json_get_text(call.body, "message"));
+        if (!cli->config.json && address)
+            printf(
+                "If %s does not run yet, start it there with an empty data directory: gaveld --config FILE --join\n",
+                name);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     json_decref(request);

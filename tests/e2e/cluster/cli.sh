@@ -394,6 +394,19 @@ test_a_redirect_is_followed_with_the_token() {
     grep -q '^{"timeout_ms":30000}' "$scratch/b2/asked" || fail "the body did not go along: $(cat "$scratch/b2/asked")"
 }
 
+test_who_adds_a_node_is_told_how_to_start_it() {
+    fake a1
+    fake_status a1 4 true true
+    printf '200\n{"success":true,"message":"n4 is a learner now"}\n' >"$scratch/a1/POST-members"
+    expect 0 "$GAVEL" member add n4 127.0.0.1:1 --cluster "${url_of[a1]}"
+    has "$output" "n4 is a learner now"
+    has "$output" "gaveld --config FILE --join"
+    expect 0 "$GAVEL" member add n4 127.0.0.1:1 --cluster "${url_of[a1]}" --json
+    has_not "$output" "--join"
+    expect 0 "$GAVEL" member promote n4 --cluster "${url_of[a1]}"
+    has_not "$output" "--join"
+}
+
 test_answers_that_are_none_are_told() {
     fake a1
     export GAVEL_CLUSTER=${url_of[a1]}
