@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/thread.h"
+#include "store/plain.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -58,6 +59,8 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
         return error_set(error, GAVEL_ERR_INVALID,
                          "the name of the store is too long for a guard to keep; use at most %d bytes",
                          ON_DEATH_STORE_MAX - 1);
+    (void)snprintf(gavel->store_url, sizeof gavel->store_url, "%.*s", (int)strcspn(url, "?"), url);
+    text_make_plain(gavel->store_url);
     status = store_open(url, &gavel->store, error);
     if (status == GAVEL_OK)
         status = store_probe(gavel->store, error);

@@ -49,6 +49,7 @@ struct gavel {
     bool has_thread;
     pthread_t thread;
     struct store *store; /* NULL for "none:" */
+    char store_url[176]; /* for messages: without its options, and cut if it is long */
     struct store_capabilities capabilities;
     struct process_id self;
     struct watchdog watchdog;

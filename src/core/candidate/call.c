@@ -11,6 +11,7 @@
 
 #include "core/candidate/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 gavel_ns jittered(struct candidate *c, gavel_ms ms)
@@ -128,8 +129,6 @@ static void catch_up(struct candidate *c)
 static void count_outcome(struct candidate *c, enum candidate_slot slot, const struct candidate_call *call,
                           enum gavel_status status, const struct store_reply *reply)
 {
-    /* A call is given up a moment before the driver says so in its own words. */
-    static const char silence[] = "the store did not answer in time; it may be overloaded, frozen or cut off";
     gavel_ns opened_at = c->breaker.opened_at;
     bool counts = slot == SLOT_MANDATE;
     struct gavel_event *event;
@@ -145,7 +144,11 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
         }
         return;
     }
-    memcpy(c->trouble, reply ? reply->message : silence, reply ? sizeof c->trouble : sizeof silence);
+    if (reply)
+        memcpy(c->trouble, reply->message, sizeof c->trouble);
+    else /* a call is given up a moment before the driver says so in its own words */
+        (void)snprintf(c->trouble, sizeof c->trouble,
+                       "%s did not answer in time; it may be overloaded, frozen or cut off", c->store);
     if (breaker_failed(&c->breaker, &c->settings, c->now)) {
         event = emit(c, GAVEL_EVENT_BREAKER_OPEN);
         event->status = status;

@@ -68,6 +68,7 @@ struct candidate_config {
     const char *group;
     const char *id;
     const char *address; /* doorbell, "" or NULL for none */
+    const char *store;   /* its URL, for messages; cut if it is long; "" or NULL: "the store" */
     int32_t priority;
     bool eligible;
     struct gavel_settings settings; /* must have passed gavel_settings_check() */
@@ -213,8 +214,9 @@ struct candidate {
     bool is_leaving;               /* LEAVE was sent */
     bool is_finishing;             /* FINISH was asked for, so the release closes the group */
     enum gavel_status stop_status; /* why we end */
-    char stop_message[384];        /* the same in words; "": see trouble */
-    char trouble[256];             /* the store's message on its last failure */
+    char stop_message[384];        /* the same in words; "": trouble tells */
+    char trouble[256];             /* the store's words on its last failure */
+    char store[176];               /* what it is called in ours */
 
     /* what we know of the group */
     struct observation seen;

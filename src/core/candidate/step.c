@@ -4,6 +4,7 @@
 
 #include "core/candidate/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Obey a doorbell at most so often; more of them, true or forged, cost nothing. */
@@ -28,6 +29,8 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     memcpy(c->id, config->id, strlen(config->id) + 1);
     if (config->address && strlen(config->address) <= ADDRESS_MAX_BYTES)
         memcpy(c->address, config->address, strlen(config->address) + 1);
+    (void)snprintf(c->store, sizeof c->store, "%s",
+                   config->store && *config->store ? config->store : "the store"); /* cut if it is long */
     c->settings = config->settings;
     c->clock = config->clock;
     c->process = config->process;

@@ -197,6 +197,15 @@ test_a_cluster_that_cannot_be_reached_is_named_with_what_to_do() {
     has "$errors" "gavel://"
 }
 
+test_a_cluster_that_dies_is_named_by_its_addresses() {
+    local name
+    serving
+    run a -- sleep 1000
+    await leads a
+    for name in n1 n2 n3; do kill_both "$name"; done
+    await grep -qE "the store fails.*gavel://$scratch/n1.sock" "$scratch/a.err"
+}
+
 test_who_waits_for_a_leader_waits_for_the_cluster_too() {
     prepared
     run_as asker "$GAVEL" leader --store "$store" --wait 15s

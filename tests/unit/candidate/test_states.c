@@ -47,7 +47,8 @@ struct fixture {
 static int setup(void **state)
 {
     static struct fixture fixture;
-    struct candidate_config config = {.group = "g", .id = "me", .eligible = true, .seed = 1};
+    struct candidate_config config = {
+        .group = "g", .id = "me", .store = "gavel://h1:7600", .eligible = true, .seed = 1};
 
     assert_int_equal(gavel_settings_preset("local", &config.settings), GAVEL_OK);
     assert_int_equal(candidate_init(&fixture.candidate, &config, NULL), GAVEL_OK);
@@ -204,6 +205,17 @@ static void test_a_flood_of_doorbells_costs_at_most_one_look_in_twenty_milliseco
     assert_in_range(looks, 5, 21);
 }
 
+static void test_a_store_that_is_silent_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    feed(f, CANDIDATE_START, 1);
+    for (gavel_ms at = 6; at < 8000; at += 10) /* nobody answers */
+        feed(f, CANDIDATE_TICK, at);
+    assert_string_equal(f->candidate.trouble,
+                        "gavel://h1:7600 did not answer in time; it may be overloaded, frozen or cut off");
+}
+
 static void test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_it(void **state)
 {
     struct fixture *f = *state;
@@ -304,6 +316,7 @@ int main(void)
         TEST(test_failing_renewals_answer_unknown_until_the_stop_time),
         TEST(test_ineligible_candidate_observes_and_never_claims),
         TEST(test_a_flood_of_doorbells_costs_at_most_one_look_in_twenty_milliseconds),
+        TEST(test_a_store_that_is_silent_is_named),
         TEST(test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_it),
         TEST(test_a_store_of_a_newer_version_ends_the_candidate_with_its_words),
         TEST(test_heartbeats_do_not_make_up_for_failing_looks),
