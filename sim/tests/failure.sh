@@ -35,8 +35,8 @@ expect "$scratch/many" "^FAILED: seed [0-9]+ breaks $breaks"
 expect "$scratch/many" 'commit [^ ]+'
 expect "$scratch/many" 'VIOLATION of'
 
-replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/many" | head -n 1)
-shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$scratch/many" | head -n 1)
+replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/many" | sed -n 1p)
+shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$scratch/many" | sed -n 1p)
 [ -n "$replay" ]
 for words in "$replay" "$shorten"; do
     code=0
@@ -47,7 +47,7 @@ for words in "$replay" "$shorten"; do
 done
 
 # What --minimize prints fails on its own, too.
-shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/again" | head -n 1)
+shorter=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/again" | sed -n 1p)
 code=0
 # shellcheck disable=SC2086 # the words of a command line
 "$sim" $shorter >"$scratch/shorter" || code=$?
@@ -103,7 +103,7 @@ if [ "$kind" = raft ]; then
     expect "$scratch/trials" '^FAILED: seed [0-9]+ \('
     expect "$scratch/trials" '^crash .* -  '
     why=$(grep -m 1 '^FAILED: seed' "$scratch/trials")
-    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/trials" | head -n 1)
+    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/trials" | sed -n 1p)
     code=0
     # shellcheck disable=SC2086 # the words of a command line
     "$sim" $replay >"$scratch/again" || code=$?

@@ -41,7 +41,7 @@ pid_t cgroup_fork(const struct tree *tree);
 bool cgroup_is_populated(const struct tree *tree);
 
 /*
- * Finds the folder of our own cgroup: `cgroups` is the text of
+ * Finds the directory of our own cgroup: `cgroups` is the text of
  * /proc/self/cgroup, `mounts` that of /proc/self/mountinfo. False if we can see
  * no version 2. For cgroup_open(), and for tests.
  */

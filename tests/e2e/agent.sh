@@ -174,7 +174,7 @@ test_events_name_the_instant_of_the_deadline() {
     await leads_here a
     stream a events
     await heard events 'event: alive'
-    data=$(grep -A 1 'event: alive' "$scratch/events" | sed -n 's/^data: //p' | head -n 1)
+    data=$(grep -A 1 'event: alive' "$scratch/events" | sed -n 's/^data: //p' | sed -n 1p)
     same "$("$JSON_GET" remaining_ms <<<"$data")" ""
     now_ns=$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)
     (($("$JSON_GET" at_ns <<<"$data") <= now_ns + 10000000)) || fail "at_ns is later than now: $data"

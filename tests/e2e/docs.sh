@@ -80,7 +80,7 @@ test_every_key_and_variable_is_in_the_page_of_the_file() {
 test_exit_codes_are_in_the_page() {
     local code text
     while read -r code text; do
-        grep -A 1 -x "\*$code\*" "$man/gavel.1.scd" | tail -n 1 | grep -ciF "$text" >"$folder/count" ||
+        grep -A 1 -x "\*$code\*" "$man/gavel.1.scd" | tail -n 1 | grep -ciF "$text" >"$scratch/count" ||
             fail "gavel(1) does not say that $code means: $text"
     done < <("$GAVEL" --help | sed -n '/^Exit codes/,/^$/s/^  \([0-9]*\)  /\1 /p')
 }

@@ -78,7 +78,7 @@ elect() {
 }
 
 # said NAME EVENT [TEXT]: whether it has printed such an event, with that text in its line.
-said() { grep -F "\"event\":\"$2\"" "$scratch/$1.out" | grep -qF -- "${3:-}"; }
+said() { (($(grep -F "\"event\":\"$2\"" "$scratch/$1.out" | grep -cF -- "${3:-}") > 0)); }
 
 # epoch_of NAME: the epoch of the newest mandate it told of.
 epoch_of() { grep -F '"event":"became_leader"' "$scratch/$1.out" | tail -n 1 | "$JSON_GET" epoch; }

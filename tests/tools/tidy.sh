@@ -50,7 +50,7 @@ expect()
         echo "failed: tidy did not see: $1: $2"
         exit 1
     fi
-    if ! grep -F -- "$1" "$scratch/out" | grep -qF -- "$2"; then
+    if (($(grep -F -- "$1" "$scratch/out" | grep -cF -- "$2") == 0)); then
         echo "failed: tidy did not say: $1: $2"
         cat "$scratch/out"
         exit 1

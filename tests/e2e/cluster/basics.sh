@@ -24,7 +24,7 @@ test_three_nodes_elect_one_leader() {
 # Its guard and its node, at a terminal.
 test_a_terminal_gets_lines_for_people() {
     cluster n1
-    run_as n1 env TERM=xterm --default-signal=CHLD script -qfec "exec '$GAVELD' --config '$scratch/n1.yaml' --bootstrap" "$scratch/typescript"
+    run_as n1 env --default-signal=CHLD TERM=xterm script -qfec "exec '$GAVELD' --config '$scratch/n1.yaml' --bootstrap" "$scratch/typescript"
     await_leader
     await grep -q $'\033\\[1mleads' "$scratch/typescript"
     kill -TERM "$(pgrep -P "${pid_of[n1]}")"

@@ -176,7 +176,7 @@ test_neither_http_nor_gavel_shows_ids_nonces_or_instances() {
     curl -sSN -X POST -d '{"candidate":"web","ttl_ms":60000}' "http://127.0.0.1:${api_of[n2]}/groups/web/campaign" >"$scratch/web.events" 2>"$scratch/web.err" &
     pid_of[web]=$!
     await grep -q '"session":"' "$scratch/web.events"
-    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$scratch/web.events" | head -n 1)
+    own=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$scratch/web.events" | sed -n 1p)
     { everything; ask n1 /groups/web; ask n3 /groups/web/leader; } >"$scratch/everything.txt" 2>"$scratch/everything.log"
     has "$(cat "$scratch/everything.txt")" '"victim"'
     has "$(cat "$scratch/everything.txt")" '"web"'

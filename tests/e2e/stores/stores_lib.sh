@@ -83,7 +83,7 @@ refused() {
 told_of_outage() {
     await said "$1" breaker_open
     await grep -qF "the store fails" "$scratch/$1.err"
-    grep -F '"event":"breaker_open"' "$scratch/$1.out" | head -n 1 | "$JSON_GET" message >"$scratch/message"
+    grep -F '"event":"breaker_open"' "$scratch/$1.out" | sed -n 1p | "$JSON_GET" message >"$scratch/message"
     grep -q 'did not answer in time\|has not answered in time\|cannot be reached: ' "$scratch/message" ||
         fail "$(cat "$scratch/message")"
 }
