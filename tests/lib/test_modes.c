@@ -409,7 +409,7 @@ static void test_store_that_cannot_be_opened_says_why(void **state)
     struct gavel_error error = {0};
 
     (void)state;
-    assert_int_equal(open_with("nosuch:thing", NULL, &error), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_int_equal(open_with("nosuch:thing", NULL, &error), GAVEL_ERR_INVALID);
     assert_true(strlen(error.message) > 0);
     assert_int_equal(gavel_close(NULL), GAVEL_OK);
     assert_int_equal(gavel_leave(NULL), GAVEL_OK);
