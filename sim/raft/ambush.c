@@ -45,7 +45,7 @@ static unsigned weight(const struct raft_action *action)
     }
 }
 
-void chaos_ambush(struct cluster *cluster, struct node *node, const struct raft_action *action)
+void chaos_ambush(struct cluster *cluster, struct host *host, const struct raft_action *action)
 {
     unsigned chance = cluster_has(cluster, FAULT_AMBUSH) ? weight(action) : 0;
     unsigned stream = STREAM_FAULTS + FAULT_AMBUSH;
@@ -63,12 +63,12 @@ void chaos_ambush(struct cluster *cluster, struct node *node, const struct raft_
                  what < 2    ? EVENT_STRIKE
                  : what == 2 ? EVENT_CUT
                              : EVENT_FREEZE,
-                 node->slot)
+                 host->slot)
         ->number = (uint64_t)length;
 }
 
 /* Most of all if it removes itself: until that is committed its vote, or its log, may be needed. */
-void chaos_ambush_change(struct cluster *cluster, struct node *leader)
+void chaos_ambush_change(struct cluster *cluster, struct host *leader)
 {
     unsigned chance = raft_config_votes(&leader->raft.config, leader->id) ? 400 : 800;
     unsigned what;
@@ -90,7 +90,7 @@ void chaos_ambush_change(struct cluster *cluster, struct node *leader)
 /* What a leader fears most: the others forget it while it cannot be told. */
 void chaos_coup(struct cluster *cluster)
 {
-    const struct node *leader = chaos_pick(cluster, FAULT_COUP);
+    const struct host *leader = chaos_pick(cluster, FAULT_COUP);
     gavel_ns length = draw_length(cluster, FAULT_COUP, 50 * NS_PER_MS, NS_PER_S);
     gavel_ns when = draw_length(cluster, FAULT_COUP, NS_PER_MS, 100 * NS_PER_MS);
     unsigned candidate = below(cluster, FAULT_COUP, cluster->used);
@@ -104,7 +104,7 @@ void chaos_coup(struct cluster *cluster)
         net_cut(cluster, leader->slot, i, cluster->now + length, ALL_KINDS);
         net_cut(cluster, i, leader->slot, cluster->now + length, ALL_KINDS);
         if (i < cluster->used && i != leader->slot && !is_spared)
-            chaos_crash_for(cluster, &cluster->nodes[i], "is restarted", down_for);
+            chaos_crash_for(cluster, &cluster->hosts[i], "is restarted", down_for);
     }
     (void)cluster_push(cluster, cluster->now + when, EVENT_CAMPAIGN, candidate);
 }

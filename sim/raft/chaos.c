@@ -12,13 +12,13 @@ static unsigned below(struct cluster *cluster, enum fault fault, unsigned bound)
     return cluster_below(cluster, STREAM_FAULTS + fault, bound);
 }
 
-struct node *chaos_pick(struct cluster *cluster, enum fault fault)
+struct host *chaos_pick(struct cluster *cluster, enum fault fault)
 {
-    struct node *node = &cluster->nodes[below(cluster, fault, cluster->used)];
+    struct host *host = &cluster->hosts[below(cluster, fault, cluster->used)];
     bool prefers_leader = below(cluster, fault, 2) == 0;
-    struct node *leader = cluster_leader(cluster);
+    struct host *leader = cluster_leader(cluster);
 
-    return prefers_leader && leader ? leader : node;
+    return prefers_leader && leader ? leader : host;
 }
 
 static gavel_ns draw_length(struct cluster *cluster, enum fault fault, gavel_ns low, gavel_ns high)
@@ -34,11 +34,11 @@ static void cut_both(struct cluster *cluster, unsigned a, unsigned b, gavel_ns u
     net_cut(cluster, b, a, until, ALL_KINDS);
 }
 
-void chaos_cut_off(struct cluster *cluster, const struct node *node, gavel_ns length)
+void chaos_cut_off(struct cluster *cluster, const struct host *host, gavel_ns length)
 {
-    TRACE(cluster, node, "is cut off for %.3f s", seconds(length));
+    TRACE(cluster, host, "is cut off for %.3f s", seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        cut_both(cluster, node->slot, i, cluster->now + length);
+        cut_both(cluster, host->slot, i, cluster->now + length);
 }
 
 /* Two halves; the slots of `bridge` belong to both. */
@@ -49,7 +49,7 @@ static void split(struct cluster *cluster, unsigned half, unsigned bridge, gavel
 
     for (unsigned i = 0; i < cluster->used; i++) {
         if (half & 1U << i)
-            text[n++] = cluster->nodes[i].label[0];
+            text[n++] = cluster->hosts[i].label[0];
         for (unsigned j = 0; j < i; j++)
             if (((half >> i ^ half >> j) & 1) && !(bridge & 1U << i) && !(bridge & 1U << j))
                 cut_both(cluster, i, j, cluster->now + length);
@@ -74,9 +74,9 @@ static void bridge(struct cluster *cluster)
     split(cluster, half, both, draw_length(cluster, FAULT_BRIDGE, 20 * NS_PER_MS, 3 * NS_PER_S));
 }
 
-void chaos_split(struct cluster *cluster, const struct node *node)
+void chaos_split(struct cluster *cluster, const struct host *host)
 {
-    unsigned half = 1U << node->slot | 1U << below(cluster, FAULT_PARTIAL, cluster->used) |
+    unsigned half = 1U << host->slot | 1U << below(cluster, FAULT_PARTIAL, cluster->used) |
                     1U << below(cluster, FAULT_PARTIAL, cluster->used);
 
     split(cluster, half, 0, draw_length(cluster, FAULT_PARTIAL, 100 * NS_PER_MS, 2 * NS_PER_S));
@@ -84,13 +84,13 @@ void chaos_split(struct cluster *cluster, const struct node *node)
 
 static void one_way(struct cluster *cluster)
 {
-    const struct node *node = chaos_pick(cluster, FAULT_ONE_WAY);
+    const struct host *host = chaos_pick(cluster, FAULT_ONE_WAY);
     bool hears = below(cluster, FAULT_ONE_WAY, 2) == 0;
     gavel_ns length = draw_length(cluster, FAULT_ONE_WAY, 20 * NS_PER_MS, 3 * NS_PER_S);
 
-    TRACE(cluster, node, "%s for %.3f s", hears ? "is not heard" : "hears nothing", seconds(length));
+    TRACE(cluster, host, "%s for %.3f s", hears ? "is not heard" : "hears nothing", seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        net_cut(cluster, hears ? node->slot : i, hears ? i : node->slot, cluster->now + length, ALL_KINDS);
+        net_cut(cluster, hears ? host->slot : i, hears ? i : host->slot, cluster->now + length, ALL_KINDS);
 }
 
 static void partial(struct cluster *cluster)
@@ -99,8 +99,8 @@ static void partial(struct cluster *cluster)
     gavel_ns length = draw_length(cluster, FAULT_PARTIAL, 20 * NS_PER_MS, 3 * NS_PER_S);
 
     for (unsigned i = 0; i < count; i++) {
-        const struct node *a = chaos_pick(cluster, FAULT_PARTIAL);
-        const struct node *b = &cluster->nodes[below(cluster, FAULT_PARTIAL, cluster->used)];
+        const struct host *a = chaos_pick(cluster, FAULT_PARTIAL);
+        const struct host *b = &cluster->hosts[below(cluster, FAULT_PARTIAL, cluster->used)];
 
         if (a == b)
             continue;
@@ -111,27 +111,27 @@ static void partial(struct cluster *cluster)
 
 static void deafen(struct cluster *cluster)
 {
-    const struct node *node = chaos_pick(cluster, FAULT_DEAF);
+    const struct host *host = chaos_pick(cluster, FAULT_DEAF);
     unsigned kind = below(cluster, FAULT_DEAF, RAFT_MESSAGE_KIND_COUNT);
     bool is_into = below(cluster, FAULT_DEAF, 2) == 0;
     bool is_one = below(cluster, FAULT_DEAF, 2) == 0;
     unsigned peer = below(cluster, FAULT_DEAF, cluster->used);
     gavel_ns length = draw_length(cluster, FAULT_DEAF, 50 * NS_PER_MS, 3 * NS_PER_S);
 
-    TRACE(cluster, node, "no %s %s %s for %.3f s", raft_message_name((enum raft_message_kind)kind),
-          is_into ? "reaches it from" : "of it reaches", is_one ? cluster->nodes[peer].label : "anybody",
+    TRACE(cluster, host, "no %s %s %s for %.3f s", raft_message_name((enum raft_message_kind)kind),
+          is_into ? "reaches it from" : "of it reaches", is_one ? cluster->hosts[peer].label : "anybody",
           seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         if (!is_one || i == peer)
-            net_cut(cluster, is_into ? i : node->slot, is_into ? node->slot : i, cluster->now + length,
+            net_cut(cluster, is_into ? i : host->slot, is_into ? host->slot : i, cluster->now + length,
                     1U << kind);
 }
 
 static void freeze(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_PAUSE);
+    struct host *host = chaos_pick(cluster, FAULT_PAUSE);
 
-    node_freeze(cluster, node, cluster->now + draw_length(cluster, FAULT_PAUSE, 5 * NS_PER_MS, 2 * NS_PER_S),
+    host_freeze(cluster, host, cluster->now + draw_length(cluster, FAULT_PAUSE, 5 * NS_PER_MS, 2 * NS_PER_S),
                 false);
 }
 
@@ -140,64 +140,64 @@ static void suspend(struct cluster *cluster)
     unsigned count = 1 + below(cluster, FAULT_SUSPEND, cluster->used);
 
     for (unsigned i = 0; i < count; i++) {
-        struct node *node = chaos_pick(cluster, FAULT_SUSPEND);
+        struct host *host = chaos_pick(cluster, FAULT_SUSPEND);
 
-        node_freeze(cluster, node,
+        host_freeze(cluster, host,
                     cluster->now + draw_length(cluster, FAULT_SUSPEND, 20 * NS_PER_MS, 2 * NS_PER_S), true);
     }
 }
 
 static void stall(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_STALL);
+    struct host *host = chaos_pick(cluster, FAULT_STALL);
     gavel_ns length = draw_length(cluster, FAULT_STALL, NS_PER_MS, 300 * NS_PER_MS);
 
-    if (!node_is_up(node))
+    if (!host_is_up(host))
         return;
-    TRACE(cluster, node, "its event loop is late by %.3f s", seconds(length));
-    node->stalled_until = ns_max(node->stalled_until, cluster->now + length);
+    TRACE(cluster, host, "its event loop is late by %.3f s", seconds(length));
+    host->stalled_until = ns_max(host->stalled_until, cluster->now + length);
 }
 
 /* The others are told that the connection is gone, soon, and not always. */
-static void hint(struct cluster *cluster, const struct node *node)
+static void hint(struct cluster *cluster, const struct host *host)
 {
     for (unsigned i = 0; i < cluster->used; i++) {
         gavel_ns delay = draw_length(cluster, FAULT_HINT, 100 * NS_PER_US, 20 * NS_PER_MS);
         bool is_told = below(cluster, FAULT_HINT, 4) != 0;
 
-        if (is_told && i != node->slot && cluster_has(cluster, FAULT_HINT))
-            cluster_push(cluster, cluster->now + delay, EVENT_HINT, i)->number = node->id;
+        if (is_told && i != host->slot && cluster_has(cluster, FAULT_HINT))
+            cluster_push(cluster, cluster->now + delay, EVENT_HINT, i)->number = host->id;
     }
 }
 
-void chaos_crash_for(struct cluster *cluster, struct node *node, const char *why, gavel_ns down_for)
+void chaos_crash_for(struct cluster *cluster, struct host *host, const char *why, gavel_ns down_for)
 {
     bool is_flipped = cluster_chance(cluster, STREAM_CRASH, 250);
     bool stays_down = cluster_chance(cluster, STREAM_CRASH, 80) && down_for == 0;
     gavel_ns drawn =
         ns_min(cluster_length(cluster, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S), cluster->profile.longest);
 
-    if (!node_is_up(node))
+    if (!host_is_up(host))
         return;
-    hint(cluster, node);
-    node_die(cluster, node, true, why);
+    hint(cluster, host);
+    host_die(cluster, host, true, why);
     if (is_flipped && (cluster_has(cluster, FAULT_FLIP) || cluster_has(cluster, FAULT_LOST)) &&
-        members_can_spare(cluster, node)) {
-        TRACE(cluster, node, "its disk is damaged: it never comes back");
+        members_can_spare(cluster, host)) {
+        TRACE(cluster, host, "its disk is damaged: it never comes back");
         cluster->counts.faults++;
-        node->state = NODE_DAMAGED;
-        if (cluster_has(cluster, FAULT_LOST) && ghost_may_come(cluster, node))
-            ghost_begin(cluster, node);
+        host->state = HOST_DAMAGED;
+        if (cluster_has(cluster, FAULT_LOST) && ghost_may_come(cluster, host))
+            ghost_begin(cluster, host);
         (void)cluster_push(cluster, cluster->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
         return;
     }
-    node->stays_down = stays_down && cluster->healed == 0 && cluster->profile.longest == NEVER;
-    (void)cluster_push(cluster, cluster->now + (down_for ? down_for : drawn), EVENT_START, node->slot);
+    host->stays_down = stays_down && cluster->healed == 0 && cluster->profile.longest == NEVER;
+    (void)cluster_push(cluster, cluster->now + (down_for ? down_for : drawn), EVENT_START, host->slot);
 }
 
-void chaos_crash(struct cluster *cluster, struct node *node, const char *why)
+void chaos_crash(struct cluster *cluster, struct host *host, const char *why)
 {
-    chaos_crash_for(cluster, node, why, 0);
+    chaos_crash_for(cluster, host, why, 0);
 }
 
 static void crash(struct cluster *cluster)
@@ -207,43 +207,43 @@ static void crash(struct cluster *cluster)
 
 static void light_fuse(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_BOUNDARY);
+    struct host *host = chaos_pick(cluster, FAULT_BOUNDARY);
     int fuse = 1 + (int)below(cluster, FAULT_BOUNDARY, 12);
 
-    if (node_is_up(node) && node->fuse == 0)
-        node->fuse = fuse;
+    if (host_is_up(host) && host->fuse == 0)
+        host->fuse = fuse;
 }
 
 static void black_out(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->used; i++)
         if (below(cluster, FAULT_BLACKOUT, 10) < 7)
-            chaos_crash(cluster, &cluster->nodes[i], "is killed with others");
+            chaos_crash(cluster, &cluster->hosts[i], "is killed with others");
 }
 
 static void slow_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_SLOW_DISK);
+    struct host *host = chaos_pick(cluster, FAULT_SLOW_DISK);
     gavel_ns length = draw_length(cluster, FAULT_SLOW_DISK, 20 * NS_PER_MS, 2 * NS_PER_S);
 
-    TRACE(cluster, node, "its disk is slow for %.3f s", seconds(length));
-    node->disk.slow_until = cluster->now + length;
+    TRACE(cluster, host, "its disk is slow for %.3f s", seconds(length));
+    host->disk.slow_until = cluster->now + length;
 }
 
 static void hang_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_HUNG_DISK);
+    struct host *host = chaos_pick(cluster, FAULT_HUNG_DISK);
 
-    disk_hang(cluster, node,
+    disk_hang(cluster, host,
               cluster->now + draw_length(cluster, FAULT_HUNG_DISK, 200 * NS_PER_MS, 5 * NS_PER_S));
 }
 
 static void bad_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(cluster, FAULT_BAD_DISK);
+    struct host *host = chaos_pick(cluster, FAULT_BAD_DISK);
 
-    if (node_is_up(node) && !node->is_failed)
-        node->disk.fails = true;
+    if (host_is_up(host) && !host->is_failed)
+        host->disk.fails = true;
 }
 
 static void replay(struct cluster *cluster)
@@ -253,7 +253,7 @@ static void replay(struct cluster *cluster)
 
     if (kept == 0)
         return;
-    TRACE(cluster, &cluster->nodes[cluster->obituaries[which].node - 1],
+    TRACE(cluster, &cluster->hosts[cluster->obituaries[which].node - 1],
           "its obituary of incarnation %llu comes again",
           (unsigned long long)cluster->obituaries[which].incarnation);
     guard_spread(cluster, &cluster->obituaries[which], false);
@@ -261,19 +261,19 @@ static void replay(struct cluster *cluster)
 
 static void forge(struct cluster *cluster, enum fault fault, bool has_good_mac)
 {
-    struct node *node = chaos_pick(cluster, fault);
+    struct host *host = chaos_pick(cluster, fault);
     struct raft_certificate certificate = {
-        .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = node->disk.state.incarnation};
+        .kind = RAFT_CERT_OBITUARY, .node = host->id, .incarnation = host->disk.state.incarnation};
 
-    if (!node_is_up(node))
+    if (!host_is_up(host))
         return;
-    TRACE(cluster, node, "an obituary of it with a %s mac, although it lives",
+    TRACE(cluster, host, "an obituary of it with a %s mac, although it lives",
           has_good_mac ? "good" : "wrong");
     guard_sign(cluster, &certificate);
     if (!has_good_mac)
         certificate.mac[below(cluster, fault, RAFT_MAC_BYTES)] ^= 1;
     else
-        node->declared_dead = node->disk.state.incarnation;
+        host->declared_dead = host->disk.state.incarnation;
     guard_spread(cluster, &certificate, !has_good_mac);
 }
 
@@ -283,7 +283,7 @@ static void false_hint(struct cluster *cluster) { hint(cluster, chaos_pick(clust
 
 static void change_rate(struct cluster *cluster)
 {
-    node_set_rate(cluster, chaos_pick(cluster, FAULT_RATE), node_draw_rate(cluster));
+    host_set_rate(cluster, chaos_pick(cluster, FAULT_RATE), host_draw_rate(cluster));
 }
 
 /* What happens by itself, and how rarely: 2 is as often as the profile says. */
@@ -350,7 +350,7 @@ void chaos_begin(struct cluster *cluster)
 
 void chaos_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &cluster->nodes[event->slot];
+    struct host *host = &cluster->hosts[event->slot];
 
     if (cluster->healed != 0)
         return;
@@ -362,21 +362,21 @@ void chaos_take(struct cluster *cluster, const struct event *event)
         lasting[event->number].happen(cluster);
         break;
     case EVENT_STRIKE:
-        if (event->incarnation == node->life)
-            chaos_crash_for(cluster, node, "is killed", (gavel_ns)event->number);
+        if (event->incarnation == host->life)
+            chaos_crash_for(cluster, host, "is killed", (gavel_ns)event->number);
         break;
     case EVENT_FREEZE:
-        if (event->incarnation == node->life)
-            node_freeze(cluster, node, cluster->now + (gavel_ns)event->number, false);
+        if (event->incarnation == host->life)
+            host_freeze(cluster, host, cluster->now + (gavel_ns)event->number, false);
         break;
     case EVENT_CAMPAIGN:
-        order_stand(cluster, node);
+        order_stand(cluster, host);
         break;
     case EVENT_INSIST:
         order_insist(cluster, event->number);
         break;
     default:
-        chaos_cut_off(cluster, node, (gavel_ns)event->number);
+        chaos_cut_off(cluster, host, (gavel_ns)event->number);
         break;
     }
 }

@@ -11,7 +11,7 @@
 #include "sim/raft/profile.h"
 
 struct cluster;
-struct node;
+struct host;
 struct event;
 struct raft_action;
 
@@ -23,25 +23,25 @@ void chaos_begin(struct cluster *cluster);
 void chaos_take(struct cluster *cluster, const struct event *event);
 
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
-void chaos_crash(struct cluster *cluster, struct node *node, const char *why);
+void chaos_crash(struct cluster *cluster, struct host *host, const char *why);
 
 /* The same, for `down_for`; 0: drawn. */
-void chaos_crash_for(struct cluster *cluster, struct node *node, const char *why, gavel_ns down_for);
+void chaos_crash_for(struct cluster *cluster, struct host *host, const char *why, gavel_ns down_for);
 
 /* A node, quite often the leader, where it matters most. */
-struct node *chaos_pick(struct cluster *cluster, enum fault fault);
+struct host *chaos_pick(struct cluster *cluster, enum fault fault);
 
 /* ambush.c: the node has just done something important; a fault may be waiting for that. */
-void chaos_ambush(struct cluster *cluster, struct node *node, const struct raft_action *action);
+void chaos_ambush(struct cluster *cluster, struct host *host, const struct raft_action *action);
 /* A leader has just put a configuration into its log. */
-void chaos_ambush_change(struct cluster *cluster, struct node *leader);
+void chaos_ambush_change(struct cluster *cluster, struct host *leader);
 void chaos_coup(struct cluster *cluster);
 
 /* Nothing reaches the node, or comes from it. */
-void chaos_cut_off(struct cluster *cluster, const struct node *node, gavel_ns length);
+void chaos_cut_off(struct cluster *cluster, const struct host *host, gavel_ns length);
 
 /* The network falls apart now, with this node on the smaller side. */
-void chaos_split(struct cluster *cluster, const struct node *node);
+void chaos_split(struct cluster *cluster, const struct host *host);
 
 /* orders.c: an operator commands a transfer, by force or not; a take-over; a step-down; a campaign. */
 void order_transfer(struct cluster *cluster);
@@ -50,7 +50,7 @@ void order_force(struct cluster *cluster);
 void order_step_down(struct cluster *cluster);
 void order_campaign(struct cluster *cluster);
 void order_distant(struct cluster *cluster);
-void order_stand(struct cluster *cluster, struct node *node);
+void order_stand(struct cluster *cluster, struct host *host);
 
 /* refound.c: a majority is emptied and founded again while the rest is down. */
 void chaos_refound(struct cluster *cluster);

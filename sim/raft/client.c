@@ -25,27 +25,27 @@ void client_begin(struct cluster *cluster)
     plan(cluster, EVENT_READ, cluster->profile.read_every);
 }
 
-static struct node *pick(struct cluster *cluster)
+static struct host *pick(struct cluster *cluster)
 {
-    struct node *anybody = &cluster->nodes[cluster_below(cluster, STREAM_CLIENT, cluster->used)];
+    struct host *anybody = &cluster->hosts[cluster_below(cluster, STREAM_CLIENT, cluster->used)];
     bool asks_anybody = cluster_chance(cluster, STREAM_CLIENT, 50);
-    struct node *leader = cluster_some_leader(cluster, STREAM_CLIENT);
+    struct host *leader = cluster_some_leader(cluster, STREAM_CLIENT);
 
     return leader && !asks_anybody ? leader : anybody;
 }
 
 /* A request to a node that is frozen or late waits for it, as all that is sent to it does. True: it waits, or
  * is lost. */
-static bool is_put_off(struct cluster *cluster, const struct node *node, enum event_kind kind)
+static bool is_put_off(struct cluster *cluster, const struct host *host, enum event_kind kind)
 {
-    gavel_ns until = ns_max(node->frozen_until, node->stalled_until);
+    gavel_ns until = ns_max(host->frozen_until, host->stalled_until);
 
-    if (!node_is_up(node))
+    if (!host_is_up(host))
         return true;
     if (cluster->now >= until)
         return false;
-    if (until != NEVER && !node->loses_inbox)
-        cluster_push(cluster, until, kind, node->slot)->number = 1;
+    if (until != NEVER && !host->loses_inbox)
+        cluster_push(cluster, until, kind, host->slot)->number = 1;
     return true;
 }
 
@@ -73,34 +73,34 @@ static size_t write_command(struct cluster *cluster, unsigned value_size, uint8_
     return size;
 }
 
-static void remember(struct node *node, raft_index first, unsigned count)
+static void remember(struct host *host, raft_index first, unsigned count)
 {
-    for (unsigned i = 0; i < count && node->proposal_count < PROPOSALS_MAX; i++) {
-        size_t slot = (node->proposal_first + node->proposal_count++) % PROPOSALS_MAX;
+    for (unsigned i = 0; i < count && host->proposal_count < PROPOSALS_MAX; i++) {
+        size_t slot = (host->proposal_first + host->proposal_count++) % PROPOSALS_MAX;
 
-        node->proposals[slot] = (struct node_proposal){.index = first + i, .term = node->raft.state.term};
+        host->proposals[slot] = (struct host_proposal){.index = first + i, .term = host->raft.state.term};
     }
 }
 
 /* What is no longer in the log cannot be acknowledged: the ring has rising indexes again. */
-static void forget_lost(struct node *node, raft_index last)
+static void forget_lost(struct host *host, raft_index last)
 {
-    while (node->proposal_count > 0) {
-        size_t newest = (node->proposal_first + node->proposal_count - 1) % PROPOSALS_MAX;
+    while (host->proposal_count > 0) {
+        size_t newest = (host->proposal_first + host->proposal_count - 1) % PROPOSALS_MAX;
 
-        if (node->proposals[newest].index <= last)
+        if (host->proposals[newest].index <= last)
             return;
-        node->proposal_count--;
+        host->proposal_count--;
     }
 }
 
-enum gavel_status client_propose(struct cluster *cluster, struct node *node, unsigned count, unsigned bytes)
+enum gavel_status client_propose(struct cluster *cluster, struct host *host, unsigned count, unsigned bytes)
 {
     static uint8_t buffers[PROPOSE_MAX][TABLE_COMMAND_HEAD_BYTES + 2 + VALUE_MAX];
     struct raft_entry entries[PROPOSE_MAX];
     struct raft_event event = {.kind = RAFT_PROPOSE, .propose = {.entries = entries, .count = count}};
-    raft_index before = raft_log_last(&node->raft.log);
-    uint64_t life = node->life;
+    raft_index before = raft_log_last(&host->raft.log);
+    uint64_t life = host->life;
     enum gavel_status status;
 
     ASSERT(count <= PROPOSE_MAX);
@@ -110,61 +110,61 @@ enum gavel_status client_propose(struct cluster *cluster, struct node *node, uns
         entries[i] = (struct raft_entry){.kind = RAFT_ENTRY_DATA, .size = (uint32_t)size, .data = buffers[i]};
     }
     cluster->counts.proposals += count;
-    forget_lost(node, before);
-    status = node_step(cluster, node, &event);
-    if (node->life == life && status == GAVEL_OK && raft_log_last(&node->raft.log) >= before + count)
-        remember(node, before + 1, count);
+    forget_lost(host, before);
+    status = host_step(cluster, host, &event);
+    if (host->life == life && status == GAVEL_OK && raft_log_last(&host->raft.log) >= before + count)
+        remember(host, before + 1, count);
     return status;
 }
 
-static void propose(struct cluster *cluster, struct node *node)
+static void propose(struct cluster *cluster, struct host *host)
 {
     unsigned bytes = cluster_below(cluster, STREAM_CLIENT, 64);
     unsigned burst = 1 + cluster_below(cluster, STREAM_CLIENT, PROPOSE_MAX);
     unsigned large = cluster_below(cluster, STREAM_CLIENT, VALUE_MAX);
     bool is_burst = cluster_chance(cluster, STREAM_CLIENT, 30);
 
-    if (is_put_off(cluster, node, EVENT_PROPOSE))
+    if (is_put_off(cluster, host, EVENT_PROPOSE))
         return;
     /* Clients wait for answers: what is not committed yet is bounded, and in the end small. */
-    if (raft_log_last(&node->raft.log) > node->raft.commit + (cluster->healed ? 16 : 400))
+    if (raft_log_last(&host->raft.log) > host->raft.commit + (cluster->healed ? 16 : 400))
         return;
     if (is_burst && cluster_has(cluster, FAULT_FLOOD))
-        (void)client_propose(cluster, node, burst, large); /* clients live with refusals */
+        (void)client_propose(cluster, host, burst, large); /* clients live with refusals */
     else
-        (void)client_propose(cluster, node, 1, bytes);
+        (void)client_propose(cluster, host, 1, bytes);
 }
 
-static void read_once(struct cluster *cluster, struct node *node, bool needs_round)
+static void read_once(struct cluster *cluster, struct host *host, bool needs_round)
 {
     struct raft_event event = {.kind = RAFT_READ, .read.needs_round = needs_round};
-    uint64_t life = node->life;
+    uint64_t life = host->life;
 
-    if (node->read_count == READS_MAX)
+    if (host->read_count == READS_MAX)
         return;
     event.read.id = ++cluster->counts.reads;
-    node->reads[node->read_count++] = (struct node_read){
+    host->reads[host->read_count++] = (struct host_read){
         .id = event.read.id, .mark = raft_referee_read_begins(cluster->referee, needs_round)};
-    if (node_step(cluster, node, &event) != GAVEL_OK && node->life == life)
-        machine_read_lost(node, event.read.id);
+    if (host_step(cluster, host, &event) != GAVEL_OK && host->life == life)
+        machine_read_lost(host, event.read.id);
 }
 
-static void read(struct cluster *cluster, struct node *node)
+static void read(struct cluster *cluster, struct host *host)
 {
     bool needs_round = cluster_chance(cluster, STREAM_CLIENT, 500);
     bool is_burst = cluster_chance(cluster, STREAM_CLIENT, 10) && cluster_has(cluster, FAULT_FLOOD);
-    uint64_t life = node->life;
+    uint64_t life = host->life;
 
-    if (is_put_off(cluster, node, EVENT_READ))
+    if (is_put_off(cluster, host, EVENT_READ))
         return;
-    for (unsigned i = 0; i < (is_burst ? READS_MAX : 1) && node->life == life; i++)
-        read_once(cluster, node, needs_round);
+    for (unsigned i = 0; i < (is_burst ? READS_MAX : 1) && host->life == life; i++)
+        read_once(cluster, host, needs_round);
 }
 
 void client_take(struct cluster *cluster, const struct event *event)
 {
     bool has_waited = event->number != 0; /* at the node of this slot */
-    struct node *node = has_waited ? &cluster->nodes[event->slot] : pick(cluster);
+    struct host *host = has_waited ? &cluster->hosts[event->slot] : pick(cluster);
 
     /* Before the end nothing new is begun, so that the logs can become the same. */
     if (cluster->now + cluster->rest >= cluster->quiet_at)
@@ -172,10 +172,10 @@ void client_take(struct cluster *cluster, const struct event *event)
     if (event->kind == EVENT_PROPOSE) {
         if (!has_waited)
             plan(cluster, EVENT_PROPOSE, cluster->profile.propose_every);
-        propose(cluster, node);
+        propose(cluster, host);
     } else {
         if (!has_waited)
             plan(cluster, EVENT_READ, cluster->profile.read_every);
-        read(cluster, node);
+        read(cluster, host);
     }
 }

@@ -110,46 +110,46 @@ static uint8_t *copy_bytes(const uint8_t *data, size_t size)
 }
 
 /* How long the next batch takes. */
-static gavel_ns draw_latency(struct cluster *cluster, const struct node *node)
+static gavel_ns draw_latency(struct cluster *cluster, const struct host *host)
 {
-    const struct disk *disk = &node->disk;
+    const struct disk *disk = &host->disk;
     gavel_ns latency =
         cluster_between(cluster, STREAM_DISK, cluster->profile.write_min, cluster->profile.write_max);
     gavel_ns slow = cluster_length(cluster, STREAM_DISK, 2 * NS_PER_MS, 3 * NS_PER_S);
 
-    latency += cluster->profile.disk[node->slot];
+    latency += cluster->profile.disk[host->slot];
     return cluster->now < disk->slow_until ? slow : latency;
 }
 
-static void begin_batch(struct cluster *cluster, struct node *node)
+static void begin_batch(struct cluster *cluster, struct host *host)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
     bool is_single = cluster_chance(cluster, STREAM_DISK, 500);
-    gavel_ns latency = draw_latency(cluster, node);
+    gavel_ns latency = draw_latency(cluster, host);
     gavel_ns done_at = ns_max(cluster->now, disk->frozen_until) + latency;
 
     if (disk->batch_count > 0 || disk->queue_count == 0)
         return;
-    if (cluster->profile.disk[node->slot] > 0)
+    if (cluster->profile.disk[host->slot] > 0)
         is_single = false; /* or what waits would grow without end */
     disk->batch_count = is_single ? 1 : disk->queue_count;
-    cluster_push(cluster, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
+    cluster_push(cluster, done_at, EVENT_SYNC, host->slot)->number = ++disk->batch;
 }
 
-static const struct raft_entry *entry_to_write(struct cluster *cluster, const struct node *node,
+static const struct raft_entry *entry_to_write(struct cluster *cluster, const struct host *host,
                                                raft_index index)
 {
-    const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
+    const struct raft_entry *entry = raft_log_at(&host->raft.log, index);
 
     if (entry)
         return entry;
     cluster_violate(cluster, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
-                    node->label, (unsigned long long)index);
+                    host->label, (unsigned long long)index);
 }
 
-void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist)
+void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
     struct disk_write *write;
     size_t count;
 
@@ -159,16 +159,16 @@ void disk_write(struct cluster *cluster, struct node *node, const struct raft_pe
     count = write_entry_count(write);
     write->entries = grow(write->entries, &write->entry_capacity, count, sizeof *write->entries);
     for (size_t i = 0; i < count; i++) {
-        write->entries[i] = *entry_to_write(cluster, node, persist->first + i);
+        write->entries[i] = *entry_to_write(cluster, host, persist->first + i);
         write->entries[i].data = copy_bytes(write->entries[i].data, write->entries[i].size);
     }
-    write->snapshot = node->raft.snapshot;
+    write->snapshot = host->raft.snapshot;
     if (persist->has_snapshot) {
-        write->snapshot_bytes = copy_bytes(node->raft.snapshot.data, node->raft.snapshot.size);
+        write->snapshot_bytes = copy_bytes(host->raft.snapshot.data, host->raft.snapshot.size);
         write->snapshot.data = write->snapshot_bytes;
     }
-    ghost_writes(node, persist->seq);
-    begin_batch(cluster, node);
+    ghost_writes(host, persist->seq);
+    begin_batch(cluster, host);
 }
 
 static void drop_tail(struct disk *disk, size_t keep)
@@ -197,13 +197,13 @@ static void put_snapshot(struct disk *disk, struct disk_write *write)
 }
 
 /* One transaction is there for good. */
-static void commit(struct cluster *cluster, struct node *node, struct disk_write *write)
+static void commit(struct cluster *cluster, struct host *host, struct disk_write *write)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
     const struct raft_persist *persist = &write->persist;
     size_t count = write_entry_count(write);
 
-    raft_referee_synced(cluster->referee, cluster->now, node->id, persist, write->entries,
+    raft_referee_synced(cluster->referee, cluster->now, host->id, persist, write->entries,
                         persist->has_snapshot ? &write->snapshot : NULL);
     if (persist->has_state) {
         disk->state = persist->state;
@@ -216,12 +216,12 @@ static void commit(struct cluster *cluster, struct node *node, struct disk_write
     if (persist->truncate > 0) {
         if (persist->truncate <= disk->snapshot.index)
             cluster_violate(cluster, RAFT_INVARIANT_TRUNCATED,
-                            "%s cuts its log off at %llu, before its snapshot", node->label,
+                            "%s cuts its log off at %llu, before its snapshot", host->label,
                             (unsigned long long)persist->truncate);
         drop_tail(disk, persist->truncate - disk->snapshot.index - 1);
     }
     if (count > 0 && persist->first != disk->snapshot.index + disk->entry_count + 1)
-        cluster_violate(cluster, RAFT_INVARIANT_ASSERT, "%s writes entry %llu after entry %llu", node->label,
+        cluster_violate(cluster, RAFT_INVARIANT_ASSERT, "%s writes entry %llu after entry %llu", host->label,
                         (unsigned long long)persist->first,
                         (unsigned long long)(disk->snapshot.index + disk->entry_count));
     disk->entries =
@@ -231,77 +231,77 @@ static void commit(struct cluster *cluster, struct node *node, struct disk_write
     disk->entry_count += count;
     disk->synced = persist->seq;
     write->persist.first = 0; /* its entries are the disk's now */
-    ghost_wrote(node, persist->seq);
-    ghost_copy(cluster, node, 64);
+    ghost_wrote(host, persist->seq);
+    ghost_copy(cluster, host, 64);
 }
 
 /* Makes the oldest writes durable and takes them off the queue. */
-static void commit_oldest(struct cluster *cluster, struct node *node, size_t count)
+static void commit_oldest(struct cluster *cluster, struct host *host, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        commit(cluster, node, &node->disk.queue[i]);
-    shift_queue(&node->disk, count);
+        commit(cluster, host, &host->disk.queue[i]);
+    shift_queue(&host->disk, count);
 }
 
-void disk_sync(struct cluster *cluster, struct node *node, uint64_t batch)
+void disk_sync(struct cluster *cluster, struct host *host, uint64_t batch)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
 
     if (batch != disk->batch || disk->batch_count == 0)
         return;
     if (disk->hung_until == NEVER)
         return; /* disk_heal() goes on with it */
     if (cluster->now < disk->hung_until) {
-        cluster_push(cluster, disk->hung_until, EVENT_SYNC, node->slot)->number = batch;
+        cluster_push(cluster, disk->hung_until, EVENT_SYNC, host->slot)->number = batch;
         return;
     }
     if (cluster->now < disk->frozen_until) {
-        cluster_push(cluster, disk->frozen_until, EVENT_SYNC, node->slot)->number = batch;
+        cluster_push(cluster, disk->frozen_until, EVENT_SYNC, host->slot)->number = batch;
         return;
     }
     if (disk->fails) {
-        TRACE(cluster, node, "its disk fails");
+        TRACE(cluster, host, "its disk fails");
         cluster_see(cluster, SIGHT_DISK_FAILS);
-        (void)cluster_push(cluster, cluster->now, EVENT_FAILED, node->slot);
+        (void)cluster_push(cluster, cluster->now, EVENT_FAILED, host->slot);
         return; /* and nothing is written any more; the crash says what is left */
     }
-    commit_oldest(cluster, node, disk->batch_count);
+    commit_oldest(cluster, host, disk->batch_count);
     disk->batch_count = 0;
-    cluster_push(cluster, cluster->now, EVENT_TOLD, node->slot)->number = disk->synced;
-    begin_batch(cluster, node);
+    cluster_push(cluster, cluster->now, EVENT_TOLD, host->slot)->number = disk->synced;
+    begin_batch(cluster, host);
 }
 
-void disk_hang(struct cluster *cluster, struct node *node, gavel_ns until)
+void disk_hang(struct cluster *cluster, struct host *host, gavel_ns until)
 {
-    TRACE(cluster, node, "its disk hangs%s", until == NEVER ? ", for good" : "");
-    node->disk.hung_until = ns_max(node->disk.hung_until, until);
+    TRACE(cluster, host, "its disk hangs%s", until == NEVER ? ", for good" : "");
+    host->disk.hung_until = ns_max(host->disk.hung_until, until);
 }
 
-void disk_heal(struct cluster *cluster, struct node *node)
+void disk_heal(struct cluster *cluster, struct host *host)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
 
     disk->hung_until = 0;
     disk->slow_until = 0;
     disk->frozen_until = 0;
     disk->fails = false;
     if (disk->batch_count > 0) /* what was slow is done soon */
-        cluster_push(cluster, cluster->now + draw_latency(cluster, node), EVENT_SYNC, node->slot)->number =
+        cluster_push(cluster, cluster->now + draw_latency(cluster, host), EVENT_SYNC, host->slot)->number =
             ++disk->batch;
 }
 
-void disk_crash(struct cluster *cluster, struct node *node)
+void disk_crash(struct cluster *cluster, struct host *host)
 {
-    struct disk *disk = &node->disk;
+    struct disk *disk = &host->disk;
     bool survives = cluster_chance(cluster, STREAM_CRASH, cluster->profile.survive_per_mille);
     size_t count = cluster_below(cluster, STREAM_CRASH, (unsigned)disk->queue_count + 1);
 
     if (survives && cluster_has(cluster, FAULT_SURVIVE) && count > 0) {
-        TRACE(cluster, node, "%zu of %zu unsynced writes survive", count, disk->queue_count);
+        TRACE(cluster, host, "%zu of %zu unsynced writes survive", count, disk->queue_count);
         cluster_see(cluster, SIGHT_SURVIVALS);
-        commit_oldest(cluster, node, count);
+        commit_oldest(cluster, host, count);
     } else if (disk->queue_count > 0) {
-        TRACE(cluster, node, "%zu unsynced writes are lost", disk->queue_count);
+        TRACE(cluster, host, "%zu unsynced writes are lost", disk->queue_count);
     }
     shift_queue(disk, disk->queue_count);
     disk->batch_count = 0;

@@ -12,7 +12,7 @@
 #include "core/raft/raft.h"
 
 struct cluster;
-struct node;
+struct host;
 
 /* One transaction; owns what it holds. */
 struct disk_write {
@@ -50,19 +50,19 @@ void disk_clear(struct disk *disk);
 void disk_done(struct disk *disk);
 
 /* The node wants this to be durable. */
-void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist);
+void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist);
 
 /* A SYNC event: the batch is durable, or it failed. */
-void disk_sync(struct cluster *cluster, struct node *node, uint64_t batch);
+void disk_sync(struct cluster *cluster, struct host *host, uint64_t batch);
 
 /* It answers nothing before `until`; NEVER: not before disk_heal(). */
-void disk_hang(struct cluster *cluster, struct node *node, gavel_ns until);
+void disk_hang(struct cluster *cluster, struct host *host, gavel_ns until);
 
 /* From now on it writes as the profile says. */
-void disk_heal(struct cluster *cluster, struct node *node);
+void disk_heal(struct cluster *cluster, struct host *host);
 
 /* The node is gone: draws how much of the queue survives. */
-void disk_crash(struct cluster *cluster, struct node *node);
+void disk_crash(struct cluster *cluster, struct host *host);
 
 /* Copies what is durable now; `to` is emptied first, and has nothing on its way. */
 void disk_copy(struct disk *to, const struct disk *from);

@@ -26,24 +26,24 @@ static unsigned draw(struct cluster *cluster, unsigned bound)
     return cluster_below(cluster, STREAM_FAULTS + FAULT_LOST, bound);
 }
 
-void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity)
+void ghost_copy(struct cluster *cluster, struct host *host, unsigned rarity)
 {
-    if (cluster_has(cluster, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(cluster, rarity) == 0)
-        disk_copy(&node->copy, &node->disk);
+    if (cluster_has(cluster, FAULT_LOST) && host->disk.state.incarnation > 0 && draw(cluster, rarity) == 0)
+        disk_copy(&host->copy, &host->disk);
 }
 
 static raft_index end_of(const struct disk *disk) { return disk->snapshot.index + disk->entry_count; }
 
-static const struct node *node_of(const struct cluster *cluster, raft_id id)
+static const struct host *host_of(const struct cluster *cluster, raft_id id)
 {
-    return id > 0 && id <= cluster->used ? &cluster->nodes[id - 1] : NULL;
+    return id > 0 && id <= cluster->used ? &cluster->hosts[id - 1] : NULL;
 }
 
 bool ghost_is_old(const struct cluster *cluster, raft_id id)
 {
-    const struct node *node = node_of(cluster, id);
+    const struct host *host = host_of(cluster, id);
 
-    return node && node->ghost && node->ghost->kind == GHOST_OLD;
+    return host && host->ghost && host->ghost->kind == GHOST_OLD;
 }
 
 static const struct raft_peer *peer_of(const struct raft *raft, raft_id id)
@@ -66,13 +66,13 @@ static bool is_of_copy(const struct cluster *cluster, const struct raft_message 
 }
 
 /* Of a member that is bound, and only what is more than it knew: to forget is what it must not. */
-void ghost_note(struct cluster *cluster, struct node *node)
+void ghost_note(struct cluster *cluster, struct host *host)
 {
-    if (!cluster_has(cluster, FAULT_LOST) || !node_is_up(node))
+    if (!cluster_has(cluster, FAULT_LOST) || !host_is_up(host))
         return;
-    for (size_t i = 0; i < node->raft.peer_count; i++) {
-        const struct raft_peer *peer = &node->raft.peers[i];
-        struct ghost_known *known = &node->known[peer->id - 1];
+    for (size_t i = 0; i < host->raft.peer_count; i++) {
+        const struct raft_peer *peer = &host->raft.peers[i];
+        struct ghost_known *known = &host->known[peer->id - 1];
         struct raft_met *now = &known->now;
         bool is_other = now->directory != peer->directory;
         bool is_later = peer->incarnation > now->incarnation;
@@ -92,34 +92,34 @@ void ghost_note(struct cluster *cluster, struct node *node)
     }
 }
 
-void ghost_writes(struct node *node, uint64_t seq)
+void ghost_writes(struct host *host, uint64_t seq)
 {
     for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++)
-        if (node->known[i].seq == 0)
-            node->known[i].seq = seq;
+        if (host->known[i].seq == 0)
+            host->known[i].seq = seq;
 }
 
-void ghost_wrote(struct node *node, uint64_t seq)
+void ghost_wrote(struct host *host, uint64_t seq)
 {
     for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++)
-        if (node->known[i].seq != 0 && node->known[i].seq <= seq)
-            node->known[i].sure = node->known[i].now;
+        if (host->known[i].seq != 0 && host->known[i].seq <= seq)
+            host->known[i].sure = host->known[i].now;
 }
 
-void ghost_recalls(struct node *node)
+void ghost_recalls(struct host *host)
 {
     for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++) {
-        node->known[i].now = node->known[i].sure;
-        node->known[i].seq = 0;
+        host->known[i].now = host->known[i].sure;
+        host->known[i].seq = 0;
     }
 }
 
 /* Rule 4 of "Directories" in PROTOCOL, from what the node has known and what it has in its log. */
-bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
+bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
                      const struct raft_message *message)
 {
-    const struct raft_peer *peer = peer_of(&node->raft, message->from);
-    const struct raft_member *member = raft_config_find(&node->raft.config, message->from);
+    const struct raft_peer *peer = peer_of(&host->raft, message->from);
+    const struct raft_member *member = raft_config_find(&host->raft.config, message->from);
     const struct raft_met *known;
 
     if (!is_of_copy(cluster, message))
@@ -128,11 +128,11 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
         return true;
     if (peer->is_refused || member->is_refused)
         return false;
-    known = &node->known[message->from - 1].now;
+    known = &host->known[message->from - 1].now;
     if (known->directory != message->directory || peer->bound != message->directory)
         return true;
     return message->incarnation > known->incarnation && message->began_at >= known->acked &&
-           (node->raft.role != RAFT_LEADER || message->term > node->raft.state.term ||
+           (host->raft.role != RAFT_LEADER || message->term > host->raft.state.term ||
             message->began_at >= peer->match);
 }
 
@@ -140,31 +140,31 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
  * one's. */
 #define IS_REFOUNDED(directory) ((directory) % 1000 > 1)
 
-static void check_refounded(struct cluster *cluster, const struct node *node,
+static void check_refounded(struct cluster *cluster, const struct host *host,
                             const struct raft_message *message)
 {
-    const struct raft_peer *peer = peer_of(&node->raft, message->from);
+    const struct raft_peer *peer = peer_of(&host->raft, message->from);
 
-    if (!IS_REFOUNDED(message->directory) || raft_founding(&node->raft) == 0)
+    if (!IS_REFOUNDED(message->directory) || raft_founding(&host->raft) == 0)
         return;
     if (peer && peer->directory == message->directory)
         cluster_violate(
             cluster, RAFT_INVARIANT_FOUNDING,
             "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
-            node->label, (unsigned long long)message->from, (unsigned long long)message->founding,
-            (unsigned long long)raft_founding(&node->raft));
-    if (node->raft.leader == message->from && node->raft.leader_incarnation == message->incarnation)
+            host->label, (unsigned long long)message->from, (unsigned long long)message->founding,
+            (unsigned long long)raft_founding(&host->raft));
+    if (host->raft.leader == message->from && host->raft.leader_incarnation == message->incarnation)
         cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
-                        "%s follows node %llu, which was emptied and founded again", node->label,
+                        "%s follows node %llu, which was emptied and founded again", host->label,
                         (unsigned long long)message->from);
 }
 
 /* And the other way round: those that were founded again, and know it, take nothing of the others. */
-static void judge_applied(struct cluster *cluster, const struct node *node, raft_index first, raft_index last)
+static void judge_applied(struct cluster *cluster, const struct host *host, raft_index first, raft_index last)
 {
-    const struct raft *raft = &node->ghost->raft;
+    const struct raft *raft = &host->ghost->raft;
 
-    if (node->ghost->kind != GHOST_REFOUNDED || !IS_REFOUNDED(raft->founding))
+    if (host->ghost->kind != GHOST_REFOUNDED || !IS_REFOUNDED(raft->founding))
         return;
     for (raft_index i = first; i <= last; i++) {
         const struct raft_entry *entry = raft_log_at(&raft->log, i);
@@ -173,7 +173,7 @@ static void judge_applied(struct cluster *cluster, const struct node *node, raft
             (entry->size != sizeof mark || memcmp(entry->data, mark, sizeof mark) != 0))
             cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
                             "%s was founded again, and applies at %llu what is not its cluster's",
-                            node->label, (unsigned long long)i);
+                            host->label, (unsigned long long)i);
     }
 }
 
@@ -185,69 +185,69 @@ static bool could_write(const struct raft *r)
            !r->is_commit_frozen && r->change == RAFT_CHANGE_NONE && raft_is_voter(r);
 }
 
-void ghost_check(struct cluster *cluster, const struct node *node, const struct raft_message *message)
+void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message)
 {
     const struct raft_peer *peer;
     const struct raft_member *member;
 
-    if (!node_is_up(node))
+    if (!host_is_up(host))
         return;
-    check_refounded(cluster, node, message);
+    check_refounded(cluster, host, message);
     if (!is_of_copy(cluster, message))
         return;
-    peer = peer_of(&node->raft, message->from);
-    member = raft_config_find(&node->raft.config, message->from);
+    peer = peer_of(&host->raft, message->from);
+    member = raft_config_find(&host->raft.config, message->from);
     if (!peer || !member || member->is_refused || peer->directory != member->directory)
         return;
     if (!peer->is_refused && peer->start == message->start)
         cluster_violate(
             cluster, RAFT_INVARIANT_DISOWNED,
             "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met incarnation %llu, which had acknowledged %llu",
-            node->label, (unsigned long long)message->from, (unsigned long long)message->incarnation,
+            host->label, (unsigned long long)message->from, (unsigned long long)message->incarnation,
             (unsigned long long)message->began_at,
-            (unsigned long long)node->known[message->from - 1].now.incarnation,
-            (unsigned long long)node->known[message->from - 1].now.acked);
-    if (peer->is_refused && could_write(&node->raft))
+            (unsigned long long)host->known[message->from - 1].now.incarnation,
+            (unsigned long long)host->known[message->from - 1].now.acked);
+    if (peer->is_refused && could_write(&host->raft))
         cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
-                        "%s leads and does not write down that node %llu is refused", node->label,
+                        "%s leads and does not write down that node %llu is refused", host->label,
                         (unsigned long long)message->from);
 }
 
 /* Who knows that its directory is not the member's leads nobody, and elects nobody. */
-static void judge_own(struct cluster *cluster, const struct node *node, const struct raft_message *message)
+static void judge_own(struct cluster *cluster, const struct host *host, const struct raft_message *message)
 {
-    const struct raft *raft = &node->ghost->raft;
-    const struct raft_member *self = raft_config_find(&raft->config, node->id);
+    const struct raft *raft = &host->ghost->raft;
+    const struct raft_member *self = raft_config_find(&raft->config, host->id);
     bool is_vote = message->kind == RAFT_MSG_VOTE || message->kind == RAFT_MSG_PRE_VOTE ||
                    message->kind == RAFT_MSG_APPEND;
 
     if (is_vote && self &&
         (self->is_refused || (self->directory && self->directory != raft->state.directory)))
         cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
-                        "%s stands with another directory than its configuration says", node->label);
+                        "%s stands with another directory than its configuration says", host->label);
 }
 
-bool ghost_may_come(const struct cluster *cluster, const struct node *node)
+bool ghost_may_come(const struct cluster *cluster, const struct host *host)
 {
     for (unsigned i = 0; i < cluster->used; i++) {
-        const struct node *other = &cluster->nodes[i];
+        const struct host *other = &cluster->hosts[i];
         const struct raft_member *member;
         struct raft_config config;
         raft_index index;
 
-        if (other == node || (other->state != NODE_UP && other->state != NODE_DOWN))
+        if (other == host || (other->state != HOST_UP && other->state != HOST_DOWN))
             continue;
         disk_config(&other->disk, &config, &index);
-        member = raft_config_find(&config, node->id);
-        if (config.count > 0 && (!member || member->directory != node->disk.state.directory))
+        member = raft_config_find(&config, host->id);
+        if (config.count > 0 && (!member || member->directory != host->disk.state.directory))
             return false;
     }
     return true;
 }
 
-static void feed(struct cluster *cluster, struct node *node, struct raft_event event)
+static void feed(struct cluster *cluster, struct host *host, struct raft_event event)
 {
-    struct ghost *ghost = node->ghost;
+    struct ghost *ghost = host->ghost;
     bool is_stopping = false;
     uint64_t seq = 0;
 
@@ -257,44 +257,44 @@ static void feed(struct cluster *cluster, struct node *node, struct raft_event e
         const struct raft_action *action = &ghost->actions.items[i];
 
         if (action->kind == RAFT_SEND)
-            judge_own(cluster, node, &action->send.message);
+            judge_own(cluster, host, &action->send.message);
         if (action->kind == RAFT_SEND)
-            net_send(cluster, net_copy(cluster, &action->send.message), node->slot);
+            net_send(cluster, net_copy(cluster, &action->send.message), host->slot);
         else if (action->kind == RAFT_APPLY)
-            judge_applied(cluster, node, action->apply.first, action->apply.last);
+            judge_applied(cluster, host, action->apply.first, action->apply.last);
         else if (action->kind == RAFT_PERSIST)
             seq = action->persist.seq;
         else if (action->kind == RAFT_STOP_WORK)
             is_stopping = true;
     }
     if (seq > 0)
-        feed(cluster, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = seq});
+        feed(cluster, host, (struct raft_event){.kind = RAFT_PERSISTED, .seq = seq});
     if (is_stopping)
-        feed(cluster, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+        feed(cluster, host, (struct raft_event){.kind = RAFT_WORK_STOPPED});
 }
 
-static void arm(struct cluster *cluster, struct node *node)
+static void arm(struct cluster *cluster, struct host *host)
 {
-    gavel_ns wake = raft_wake_at(&node->ghost->raft);
+    gavel_ns wake = raft_wake_at(&host->ghost->raft);
 
     if (wake != NEVER)
-        cluster_push(cluster, ns_max(wake, cluster->now + NS_PER_MS), EVENT_GHOST, node->slot)->number =
-            ++node->timer;
+        cluster_push(cluster, ns_max(wake, cluster->now + NS_PER_MS), EVENT_GHOST, host->slot)->number =
+            ++host->timer;
 }
 
 /* A directory that was never the member's: empty, or with the log of another node. */
-static void make_other(struct cluster *cluster, const struct node *node, const struct disk *log,
+static void make_other(struct cluster *cluster, const struct host *host, const struct disk *log,
                        struct raft_restore *ret_restore)
 {
     unsigned later = draw(cluster, 4);
     bool joins = draw(cluster, 4) == 0;
 
     ret_restore->state =
-        (struct raft_state){.cluster = node->disk.state.cluster,
-                            .generation = node->disk.state.generation,
-                            .id = node->id,
-                            .directory = node->disk.state.directory + 1,
-                            .incarnation = later == 0 ? 1 : node->disk.state.incarnation + later - 1};
+        (struct raft_state){.cluster = host->disk.state.cluster,
+                            .generation = host->disk.state.generation,
+                            .id = host->id,
+                            .directory = host->disk.state.directory + 1,
+                            .incarnation = later == 0 ? 1 : host->disk.state.incarnation + later - 1};
     if (log) {
         ret_restore->state.term = log->state.term;
         ret_restore->snapshot = log->snapshot;
@@ -308,118 +308,118 @@ static void make_other(struct cluster *cluster, const struct node *node, const s
 }
 
 /* The log of somebody that knows the directory of the member; NULL: nobody was found. */
-static const struct disk *find_log(struct cluster *cluster, const struct node *node)
+static const struct disk *find_log(struct cluster *cluster, const struct host *host)
 {
-    const struct node *other = &cluster->nodes[draw(cluster, cluster->used)];
+    const struct host *other = &cluster->hosts[draw(cluster, cluster->used)];
 
-    return other != node && (other->state == NODE_UP || other->state == NODE_DOWN) ? &other->disk : NULL;
+    return other != host && (other->state == HOST_UP || other->state == HOST_DOWN) ? &other->disk : NULL;
 }
 
-static void begin(struct cluster *cluster, struct node *node, const struct raft_restore *restore)
+static void begin(struct cluster *cluster, struct host *host, const struct raft_restore *restore)
 {
-    struct raft_settings settings = cluster->profile.settings[node->slot];
+    struct raft_settings settings = cluster->profile.settings[host->slot];
     struct gavel_error error;
 
     settings.context = cluster;
-    node->ghost->incarnation = restore->state.incarnation;
-    if (raft_init(&node->ghost->raft, &settings, restore, cluster->now, &error) != GAVEL_OK) {
-        free(node->ghost);
-        node->ghost = NULL;
+    host->ghost->incarnation = restore->state.incarnation;
+    if (raft_init(&host->ghost->raft, &settings, restore, cluster->now, &error) != GAVEL_OK) {
+        free(host->ghost);
+        host->ghost = NULL;
         return;
     }
-    arm(cluster, node);
+    arm(cluster, host);
 }
 
 /* From the copy, as it is, and however often. */
-static void begin_old(struct cluster *cluster, struct node *node, uint64_t incarnation)
+static void begin_old(struct cluster *cluster, struct host *host, uint64_t incarnation)
 {
-    struct raft_restore restore = {.state = node->copy.state,
-                                   .snapshot = node->copy.snapshot,
-                                   .entries = node->copy.entries,
-                                   .entry_count = node->copy.entry_count,
+    struct raft_restore restore = {.state = host->copy.state,
+                                   .snapshot = host->copy.snapshot,
+                                   .entries = host->copy.entries,
+                                   .entry_count = host->copy.entry_count,
                                    .seed = incarnation};
 
     restore.state.incarnation = incarnation;
     restore.state.start = START_OF_COPY | incarnation;
-    TRACE(cluster, node, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
-          (unsigned long long)incarnation, (unsigned long long)end_of(&node->copy));
+    TRACE(cluster, host, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
+          (unsigned long long)incarnation, (unsigned long long)end_of(&host->copy));
     cluster_see(cluster, SIGHT_OLD_GHOSTS);
-    begin(cluster, node, &restore);
+    begin(cluster, host, &restore);
 }
 
-void ghost_begin(struct cluster *cluster, struct node *node)
+void ghost_begin(struct cluster *cluster, struct host *host)
 {
-    struct raft_restore restore = {.seed = node->disk.state.directory};
+    struct raft_restore restore = {.seed = host->disk.state.directory};
     unsigned drawn = draw(cluster, 6);
     enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
-    const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, node) : NULL;
+    const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, host) : NULL;
 
-    node->ghost = zeroed(1, sizeof *node->ghost);
-    node->ghost->kind = kind;
-    if (kind == GHOST_OLD && node->copy.state.directory == node->disk.state.directory) {
-        begin_old(cluster, node, node->copy.state.incarnation + 1);
+    host->ghost = zeroed(1, sizeof *host->ghost);
+    host->ghost->kind = kind;
+    if (kind == GHOST_OLD && host->copy.state.directory == host->disk.state.directory) {
+        begin_old(cluster, host, host->copy.state.incarnation + 1);
         return;
     }
-    node->ghost->kind = log ? GHOST_OTHER : GHOST_EMPTY;
-    make_other(cluster, node, log, &restore);
-    TRACE(cluster, node, "its directory is lost; %s speaks for it, incarnation %llu",
+    host->ghost->kind = log ? GHOST_OTHER : GHOST_EMPTY;
+    make_other(cluster, host, log, &restore);
+    TRACE(cluster, host, "its directory is lost; %s speaks for it, incarnation %llu",
           log ? "another" : "an empty one", (unsigned long long)restore.state.incarnation);
     cluster_see(cluster, log ? SIGHT_STRANGE_GHOSTS : SIGHT_GHOSTS);
-    begin(cluster, node, &restore);
+    begin(cluster, host, &restore);
 }
 
-void ghost_found(struct cluster *cluster, struct node *node)
+void ghost_found(struct cluster *cluster, struct host *host)
 {
-    struct raft_restore restore = {.seed = node->disk.state.directory + ++node->foundings};
+    struct raft_restore restore = {.seed = host->disk.state.directory + ++host->foundings};
 
-    node->ghost = calloc(1, sizeof *node->ghost);
-    ASSERT(node->ghost);
-    node->ghost->kind = GHOST_REFOUNDED;
-    restore.state = (struct raft_state){.cluster = node->disk.state.cluster,
-                                        .generation = node->disk.state.generation,
-                                        .id = node->id,
-                                        .directory = node->disk.state.directory + 1 + node->foundings,
-                                        .incarnation = INCARNATION_OF_FOUNDERS + node->foundings};
+    host->ghost = calloc(1, sizeof *host->ghost);
+    ASSERT(host->ghost);
+    host->ghost->kind = GHOST_REFOUNDED;
+    restore.state = (struct raft_state){.cluster = host->disk.state.cluster,
+                                        .generation = host->disk.state.generation,
+                                        .id = host->id,
+                                        .directory = host->disk.state.directory + 1 + host->foundings,
+                                        .incarnation = INCARNATION_OF_FOUNDERS + host->foundings};
     restore.snapshot.config = cluster->profile.first;
     restore.snapshot.config.binds = true;
-    TRACE(cluster, node, "its directory is not there; an empty one is founded again");
-    begin(cluster, node, &restore);
+    TRACE(cluster, host, "its directory is not there; an empty one is founded again");
+    begin(cluster, host, &restore);
 }
 
-void ghost_end(struct node *node)
+void ghost_end(struct host *host)
 {
-    if (!node->ghost)
+    if (!host->ghost)
         return;
-    raft_done(&node->ghost->raft);
-    free(node->ghost);
-    node->ghost = NULL;
+    raft_done(&host->ghost->raft);
+    free(host->ghost);
+    host->ghost = NULL;
 }
 
-void ghost_receive(struct cluster *cluster, struct node *node, const struct raft_message *message)
+void ghost_receive(struct cluster *cluster, struct host *host, const struct raft_message *message)
 {
-    if (!node->ghost || cluster->healed != 0)
+    if (!host->ghost || cluster->healed != 0)
         return;
-    feed(cluster, node, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
-    arm(cluster, node);
+    feed(cluster, host, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+    arm(cluster, host);
 }
 
 void ghost_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &cluster->nodes[event->slot];
+    struct host *host = &cluster->hosts[event->slot];
 
-    if (!node->ghost || cluster->healed != 0 || event->number != node->timer)
+    if (!host->ghost || cluster->healed != 0 || event->number != host->timer)
         return;
-    if (node->ghost->kind == GHOST_OLD && draw(cluster, 32) == 0) {
-        raft_done(&node->ghost->raft);
-        begin_old(cluster, node, node->ghost->incarnation + 1);
+    if (host->ghost->kind == GHOST_OLD && draw(cluster, 32) == 0) {
+        raft_done(&host->ghost->raft);
+        begin_old(cluster, host, host->ghost->incarnation + 1);
         return;
     }
-    feed(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
-    if (node->ghost->kind == GHOST_REFOUNDED && node->ghost->raft.work == RAFT_WORK_RUNNING) {
+    feed(cluster, host, (struct raft_event){.kind = RAFT_TIMER});
+    if (host->ghost->kind == GHOST_REFOUNDED && host->ghost->raft.work == RAFT_WORK_RUNNING) {
         const struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = sizeof mark, .data = mark};
 
-        feed(cluster, node,
+        feed(cluster, host,
              (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
     }
-    arm(cluster, node);
+    arm(cluster, host);
 }

@@ -27,49 +27,49 @@
 #include <stdbool.h>
 
 struct cluster;
-struct node;
+struct host;
 struct event;
 
 /*
  * Whether every other disk knows which directory the node had. Before that no
  * node could tell the two apart.
  */
-bool ghost_may_come(const struct cluster *cluster, const struct node *node);
+bool ghost_may_come(const struct cluster *cluster, const struct host *host);
 
 /* The node is damaged for good; its ghost begins. */
-void ghost_begin(struct cluster *cluster, struct node *node);
+void ghost_begin(struct cluster *cluster, struct host *host);
 
 /* The node is down and will come back; meanwhile an empty directory is founded again (refound.c). */
-void ghost_found(struct cluster *cluster, struct node *node);
-void ghost_end(struct node *node);
+void ghost_found(struct cluster *cluster, struct host *host);
+void ghost_end(struct host *host);
 
 /* Copies its disk once in `rarity` calls, to be put back some day. */
-void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity);
+void ghost_copy(struct cluster *cluster, struct host *host, unsigned rarity);
 
 /* Whether an older copy of the directory of this node speaks, or has spoken. */
 bool ghost_is_old(const struct cluster *cluster, raft_id id);
 
 /* Whether the message comes from an older copy and the node cannot know that. */
-bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
+bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
                      const struct raft_message *message);
 
 /*
  * Notes what the node knows about the others: after a step, at a write, when
  * that is on its disk, and at its start.
  */
-void ghost_note(struct cluster *cluster, struct node *node);
-void ghost_writes(struct node *node, uint64_t seq);
-void ghost_wrote(struct node *node, uint64_t seq);
-void ghost_recalls(struct node *node);
+void ghost_note(struct cluster *cluster, struct host *host);
+void ghost_writes(struct host *host, uint64_t seq);
+void ghost_wrote(struct host *host, uint64_t seq);
+void ghost_recalls(struct host *host);
 
 /*
  * Checks a message that the node got: if it comes from an older copy, it was
  * refused, and a leader has recorded that.
  */
-void ghost_check(struct cluster *cluster, const struct node *node, const struct raft_message *message);
+void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message);
 
 /* A message for the node that is gone. */
-void ghost_receive(struct cluster *cluster, struct node *node, const struct raft_message *message);
+void ghost_receive(struct cluster *cluster, struct host *host, const struct raft_message *message);
 
 /* A GHOST event: its timer. */
 void ghost_take(struct cluster *cluster, const struct event *event);

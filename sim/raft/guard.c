@@ -41,7 +41,7 @@ bool guard_verify_cb(void *context, const struct raft_certificate *certificate)
     return memcmp(mac, certificate->mac, sizeof mac) == 0;
 }
 
-void guard_write_obituary(struct cluster *cluster, struct node *node)
+void guard_write_obituary(struct cluster *cluster, struct host *host)
 {
     gavel_ns delay = cluster_between(cluster, STREAM_GUARD, 200 * NS_PER_US, 3 * NS_PER_MS);
     gavel_ns late = cluster_length(cluster, STREAM_GUARD, 5 * NS_PER_MS, 3 * NS_PER_S);
@@ -49,7 +49,7 @@ void guard_write_obituary(struct cluster *cluster, struct node *node)
     bool is_lost = cluster_chance(cluster, STREAM_GUARD, 500);
 
     if (is_lost && cluster_has(cluster, FAULT_OBIT_LOST)) {
-        TRACE(cluster, node, "its guard dies with it");
+        TRACE(cluster, host, "its guard dies with it");
         cluster->counts.faults++;
         return;
     }
@@ -57,8 +57,8 @@ void guard_write_obituary(struct cluster *cluster, struct node *node)
         cluster->counts.faults++;
         delay += late;
     }
-    cluster_push(cluster, cluster->now + delay, EVENT_OBITUARY, node->slot)->number =
-        node->disk.state.incarnation;
+    cluster_push(cluster, cluster->now + delay, EVENT_OBITUARY, host->slot)->number =
+        host->disk.state.incarnation;
 }
 
 void guard_spread(struct cluster *cluster, const struct raft_certificate *certificate, bool is_false)
@@ -89,13 +89,13 @@ void guard_spread(struct cluster *cluster, const struct raft_certificate *certif
 
 void guard_take(struct cluster *cluster, const struct event *event)
 {
-    const struct node *node = &cluster->nodes[event->slot];
+    const struct host *host = &cluster->hosts[event->slot];
     struct raft_certificate certificate = {
-        .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = event->number};
+        .kind = RAFT_CERT_OBITUARY, .node = host->id, .incarnation = event->number};
 
     guard_sign(cluster, &certificate);
-    raft_referee_signed(cluster->referee, cluster->now, node->id, certificate.incarnation);
-    TRACE(cluster, node, "its guard sends the obituary of incarnation %llu",
+    raft_referee_signed(cluster->referee, cluster->now, host->id, certificate.incarnation);
+    TRACE(cluster, host, "its guard sends the obituary of incarnation %llu",
           (unsigned long long)certificate.incarnation);
     cluster->obituaries[cluster->obituary_count++ % OBITUARIES_KEPT] = certificate;
     guard_spread(cluster, &certificate, false);

@@ -45,73 +45,73 @@ static unsigned choose(struct cluster *cluster)
     return slots;
 }
 
-static void heal_node(struct cluster *cluster, struct node *node)
+static void heal_node(struct cluster *cluster, struct host *host)
 {
     gavel_ns delay = cluster_between(cluster, STREAM_HEAL, 0, START_WITHIN);
     int64_t half = (int64_t)cluster->profile.worst.drift_ppm * 1000 / 2 - 1;
     int64_t rate = cluster_between(cluster, STREAM_HEAL, -half, half);
 
     if (cluster->profile.faults & FAULT_BIT(FAULT_BEYOND))
-        node_set_rate(cluster, node, rate);
-    if (cluster->now < node->stalled_until)
-        heap_hurry(&cluster->heap, node->slot, node->stalled_until, cluster->now);
-    node->stalled_until = 0;
-    node->fuse = 0;
-    node_resume(cluster, node);
-    if (node_is_up(node) && (node->is_failed || node->declared_dead == node->disk.state.incarnation))
-        node_die(cluster, node, true, node->is_failed ? "ends, because its disk failed" : "is restarted");
-    disk_heal(cluster, node);
-    node->stays_down = false;
-    if (!node_is_up(node))
-        (void)cluster_push(cluster, cluster->now + delay, EVENT_START, node->slot);
+        host_set_rate(cluster, host, rate);
+    if (cluster->now < host->stalled_until)
+        heap_hurry(&cluster->heap, host->slot, host->stalled_until, cluster->now);
+    host->stalled_until = 0;
+    host->fuse = 0;
+    host_resume(cluster, host);
+    if (host_is_up(host) && (host->is_failed || host->declared_dead == host->disk.state.incarnation))
+        host_die(cluster, host, true, host->is_failed ? "ends, because its disk failed" : "is restarted");
+    disk_heal(cluster, host);
+    host->stays_down = false;
+    if (!host_is_up(host))
+        (void)cluster_push(cluster, cluster->now + delay, EVENT_START, host->slot);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         if (cluster->healed & 1U << i)
-            net_mend(cluster, node->slot, i);
+            net_mend(cluster, host->slot, i);
 }
 
 /*
  * All that is wrong with it is its disk: it hears and is heard, and may be the one that leads. Not where
  * services run: its table stands still, and that gaveld then sends its clients elsewhere is not simulated.
  */
-static bool hang(struct cluster *cluster, struct node *node)
+static bool hang(struct cluster *cluster, struct host *host)
 {
-    if (!node_is_up(node) || node->is_failed || node->declared_dead == node->disk.state.incarnation ||
+    if (!host_is_up(host) || host->is_failed || host->declared_dead == host->disk.state.incarnation ||
         !(cluster->profile.faults & FAULT_BIT(FAULT_HUNG_DISK)) || cluster->watch.healed)
         return false;
-    node->fuse = 0;
-    node_resume(cluster, node);
+    host->fuse = 0;
+    host_resume(cluster, host);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         if (cluster->healed & 1U << i) {
-            net_mend(cluster, node->slot, i);
-            net_mend(cluster, i, node->slot);
+            net_mend(cluster, host->slot, i);
+            net_mend(cluster, i, host->slot);
         }
-    disk_hang(cluster, node, NEVER);
+    disk_hang(cluster, host, NEVER);
     return true;
 }
 
 /* What is broken stays broken, in one way or another. */
-static void abandon(struct cluster *cluster, struct node *node)
+static void abandon(struct cluster *cluster, struct host *host)
 {
     unsigned what = cluster_below(cluster, STREAM_HEAL, 8);
     bool is_heard = what == 0;
     bool hears = what == 1;
 
-    if (what >= 6 && hang(cluster, node))
+    if (what >= 6 && hang(cluster, host))
         return;
 
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         if (!(cluster->healed & 1U << i))
             continue;
         if (!is_heard)
-            net_cut(cluster, node->slot, i, NEVER, ALL_KINDS);
+            net_cut(cluster, host->slot, i, NEVER, ALL_KINDS);
         if (!hears)
-            net_cut(cluster, i, node->slot, NEVER, ALL_KINDS);
+            net_cut(cluster, i, host->slot, NEVER, ALL_KINDS);
     }
-    if (what == 2 && node_is_up(node))
-        node_die(cluster, node, true, "is killed for good");
-    node->stays_down |= what == 2;
-    if (what == 3 && !node_is_frozen(cluster, node))
-        node_freeze(cluster, node, NEVER, false);
+    if (what == 2 && host_is_up(host))
+        host_die(cluster, host, true, "is killed for good");
+    host->stays_down |= what == 2;
+    if (what == 3 && !host_is_frozen(cluster, host))
+        host_freeze(cluster, host, NEVER, false);
 }
 
 static void describe(struct cluster *cluster)
@@ -121,7 +121,7 @@ static void describe(struct cluster *cluster)
 
     for (unsigned i = 0; i < cluster->used; i++)
         if (cluster->healed & 1U << i)
-            text[n++] = cluster->nodes[i].label[0];
+            text[n++] = cluster->hosts[i].label[0];
     text[n] = '\0';
     TRACE(cluster, NULL, "%s heal, and all other faults last", text);
 }
@@ -155,7 +155,7 @@ static void measure(struct cluster *cluster, struct raft_referee_healed *healed)
     healed->write = 2 * shape_write(cluster, cluster->healed); /* the one under way, then its own */
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         if (cluster->healed & ~near & 1U << i)
-            healed->far |= UINT64_C(1) << cluster->nodes[i].id;
+            healed->far |= UINT64_C(1) << cluster->hosts[i].id;
 }
 
 /* The network is whole no more; who hears whom is told by id. */
@@ -192,16 +192,16 @@ void heal_take(struct cluster *cluster)
     describe(cluster);
     measure(cluster, &healed);
     for (unsigned i = 0; i < cluster->used; i++) {
-        struct node *node = &cluster->nodes[i];
+        struct host *host = &cluster->hosts[i];
 
-        if (node->state == NODE_UNUSED || node->state == NODE_DAMAGED)
+        if (host->state == HOST_UNUSED || host->state == HOST_DAMAGED)
             continue;
         if (slots & 1U << i) {
-            ids[healed.count++] = node->id;
-            heal_node(cluster, node);
+            ids[healed.count++] = host->id;
+            heal_node(cluster, host);
         } else {
-            abandon(cluster, node);
-            has_hung = has_hung || node->disk.hung_until == NEVER;
+            abandon(cluster, host);
+            has_hung = has_hung || host->disk.hung_until == NEVER;
         }
     }
     healed.ids = ids;

@@ -35,8 +35,8 @@ unsigned members_sound(const struct cluster *cluster)
     unsigned slots = 0;
 
     for (unsigned i = 0; i < cluster->used; i++)
-        if ((cluster->nodes[i].state == NODE_UP || cluster->nodes[i].state == NODE_DOWN) &&
-            !cluster->nodes[i].ghost)
+        if ((cluster->hosts[i].state == HOST_UP || cluster->hosts[i].state == HOST_DOWN) &&
+            !cluster->hosts[i].ghost)
             slots |= 1U << i;
     return slots;
 }
@@ -47,15 +47,15 @@ static raft_index committed_config(const struct cluster *cluster)
     raft_index newest = 0;
 
     for (unsigned i = 0; i < cluster->used; i++) {
-        const struct node *node = &cluster->nodes[i];
+        const struct host *host = &cluster->hosts[i];
         struct raft_config config;
         raft_index index = 0;
 
-        if (node_is_up(node) && node->raft.config_index <= node->raft.commit &&
-            node->raft.config_index > newest)
-            newest = node->raft.config_index;
-        disk_config(&node->disk, &config, &index);
-        if (node->state != NODE_UNUSED && index <= node->disk.state.commit && index > newest)
+        if (host_is_up(host) && host->raft.config_index <= host->raft.commit &&
+            host->raft.config_index > newest)
+            newest = host->raft.config_index;
+        disk_config(&host->disk, &config, &index);
+        if (host->state != HOST_UNUSED && index <= host->disk.state.commit && index > newest)
             newest = index;
     }
     return newest;
@@ -81,20 +81,20 @@ bool members_decide(struct cluster *cluster, unsigned slots)
         return false;
 
     for (unsigned i = 0; i < cluster->used; i++) {
-        const struct node *node = &cluster->nodes[i];
+        const struct host *host = &cluster->hosts[i];
         struct raft_config config;
         raft_index index = 0;
 
-        if (node->state == NODE_UNUSED || node->state == NODE_DAMAGED)
+        if (host->state == HOST_UNUSED || host->state == HOST_DAMAGED)
             continue;
-        disk_config(&node->disk, &config, &index);
+        disk_config(&host->disk, &config, &index);
         if (index >= newest && !decides(&config, slots))
             return false;
-        if (!node_is_up(node))
+        if (!host_is_up(host))
             continue;
-        if (node->raft.config_index >= newest && !decides(&node->raft.config, slots))
+        if (host->raft.config_index >= newest && !decides(&host->raft.config, slots))
             return false;
-        if (node->raft.change != RAFT_CHANGE_NONE && !decides(&node->raft.change_target, slots))
+        if (host->raft.change != RAFT_CHANGE_NONE && !decides(&host->raft.change_target, slots))
             return false;
     }
     return true;
@@ -108,30 +108,30 @@ struct claim {
     bool may_stand;
 };
 
-static struct claim claim_of(const struct node *node)
+static struct claim claim_of(const struct host *host)
 {
-    const struct disk *disk = &node->disk;
+    const struct disk *disk = &host->disk;
     struct claim claim = {0};
     raft_index index;
 
-    if (node_is_up(node) && !node->is_failed) {
-        claim.last_term = raft_log_last_term(&node->raft.log);
-        claim.last_index = raft_log_last(&node->raft.log);
-        claim.config = node->raft.config;
-        claim.may_stand = raft_is_voter(&node->raft) || node->raft.is_leaving;
+    if (host_is_up(host) && !host->is_failed) {
+        claim.last_term = raft_log_last_term(&host->raft.log);
+        claim.last_index = raft_log_last(&host->raft.log);
+        claim.config = host->raft.config;
+        claim.may_stand = raft_is_voter(&host->raft) || host->raft.is_leaving;
         return claim;
     }
     claim.last_term = disk->entry_count ? disk->entries[disk->entry_count - 1].term : disk->snapshot.term;
     claim.last_index = disk->snapshot.index + disk->entry_count;
     disk_config(disk, &claim.config, &index);
-    claim.may_stand = raft_config_votes(&claim.config, node->id);
+    claim.may_stand = raft_config_votes(&claim.config, host->id);
     return claim;
 }
 
 /* Whether the votes of those of the set whose logs are not newer decide for this node. */
-static bool could_win(const struct cluster *cluster, const struct node *node, unsigned slots)
+static bool could_win(const struct cluster *cluster, const struct host *host, unsigned slots)
 {
-    struct claim own = claim_of(node);
+    struct claim own = claim_of(host);
     unsigned votes = 0;
 
     for (unsigned i = 0; i < cluster->used; i++) {
@@ -139,7 +139,7 @@ static bool could_win(const struct cluster *cluster, const struct node *node, un
 
         if (!(slots & 1U << i))
             continue;
-        other = claim_of(&cluster->nodes[i]);
+        other = claim_of(&cluster->hosts[i]);
         if (other.last_term < own.last_term ||
             (other.last_term == own.last_term && other.last_index <= own.last_index))
             votes |= 1U << i;
@@ -150,41 +150,41 @@ static bool could_win(const struct cluster *cluster, const struct node *node, un
 bool members_can_elect(const struct cluster *cluster, unsigned slots)
 {
     for (unsigned i = 0; i < cluster->used; i++)
-        if (slots & 1U << i && could_win(cluster, &cluster->nodes[i], slots))
+        if (slots & 1U << i && could_win(cluster, &cluster->hosts[i], slots))
             return true;
     return false;
 }
 
-bool members_can_spare(struct cluster *cluster, const struct node *node)
+bool members_can_spare(struct cluster *cluster, const struct host *host)
 {
-    unsigned slots = members_sound(cluster) & ~(1U << node->slot);
+    unsigned slots = members_sound(cluster) & ~(1U << host->slot);
 
     return members_decide(cluster, slots);
 }
 
 /* A node that is no member: a new one, or one that was removed; NULL if all ids are used up. */
-static struct node *find_outsider(struct cluster *cluster, const struct raft_config *config)
+static struct host *find_outsider(struct cluster *cluster, const struct raft_config *config)
 {
     unsigned first = cluster_below(cluster, STREAM_MEMBERS, SLOTS_MAX);
 
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        struct node *node = &cluster->nodes[(first + i) % SLOTS_MAX];
+        struct host *host = &cluster->hosts[(first + i) % SLOTS_MAX];
 
-        if (node->state == NODE_DAMAGED || node->ghost || node->slot > cluster->used ||
-            raft_config_find(config, node->id))
+        if (host->state == HOST_DAMAGED || host->ghost || host->slot > cluster->used ||
+            raft_config_find(config, host->id))
             continue;
-        return node;
+        return host;
     }
     return NULL;
 }
 
-static void bring_up(struct cluster *cluster, struct node *node)
+static void bring_up(struct cluster *cluster, struct host *host)
 {
-    if (node->state == NODE_UNUSED) {
-        TRACE(cluster, node, "is a new node");
-        node_create(cluster, node, NULL);
+    if (host->state == HOST_UNUSED) {
+        TRACE(cluster, host, "is a new node");
+        host_create(cluster, host, NULL);
     }
-    node_start(cluster, node);
+    host_start(cluster, host);
 }
 
 static void remove_member(struct raft_config *config, raft_id id)
@@ -206,7 +206,7 @@ static void add_member(struct raft_config *config, raft_id id, bool is_voter, bo
     raft_config_sort(config);
 }
 
-static bool ask(struct cluster *cluster, struct node *leader, const struct raft_config *target)
+static bool ask(struct cluster *cluster, struct host *leader, const struct raft_config *target)
 {
     struct raft_event event = {.kind = RAFT_CHANGE, .change = target};
     const char *reason;
@@ -219,7 +219,7 @@ static bool ask(struct cluster *cluster, struct node *leader, const struct raft_
         (struct cluster_target){.at = cluster->now, .config = *target};
     TRACE(cluster, leader, "is asked to change the members to %s",
           cluster_describe_config(cluster, target, text, sizeof text));
-    status = node_step(cluster, leader, &event);
+    status = host_step(cluster, leader, &event);
     if (status != GAVEL_OK) {
         TRACE(cluster, leader, "refuses: %s", gavel_status_name(status));
         cluster->target_count--;
@@ -228,17 +228,17 @@ static bool ask(struct cluster *cluster, struct node *leader, const struct raft_
 }
 
 /* The leader, or one that still believes to be it, if it can be asked now. */
-static struct node *find_leader(struct cluster *cluster)
+static struct host *find_leader(struct cluster *cluster)
 {
-    struct node *leader = cluster_some_leader(cluster, STREAM_MEMBERS);
+    struct host *leader = cluster_some_leader(cluster, STREAM_MEMBERS);
 
-    if (!leader || node_is_frozen(cluster, leader) || cluster->now < leader->stalled_until)
+    if (!leader || host_is_frozen(cluster, leader) || cluster->now < leader->stalled_until)
         return NULL;
     return leader;
 }
 
 /* A change is at its most dangerous when the leader is cut off, or dies, with its entry half spread. */
-static void disturb(struct cluster *cluster, struct node *leader)
+static void disturb(struct cluster *cluster, struct host *leader)
 {
     unsigned what = cluster_below(cluster, STREAM_MEMBERS, 8);
     int fuse = 1 + (int)cluster_below(cluster, STREAM_MEMBERS, 30);
@@ -261,7 +261,7 @@ static void rebuild(struct cluster *cluster, struct raft_config *target)
     if (grows && cluster->used < SLOTS_MAX) {
         voters |= 1U << cluster->used;
         sound |= 1U << cluster->used;
-        bring_up(cluster, &cluster->nodes[cluster->used]);
+        bring_up(cluster, &cluster->hosts[cluster->used]);
     }
     *target = (struct raft_config){0};
     for (unsigned i = 0; i < cluster->used && target->count < RAFT_VOTERS_MAX; i++) {
@@ -269,7 +269,7 @@ static void rebuild(struct cluster *cluster, struct raft_config *target)
 
         if (!(voters & sound & 1U << i))
             continue;
-        node_start(cluster, &cluster->nodes[i]);
+        host_start(cluster, &cluster->hosts[i]);
         add_member(target, i + 1, true, member && member->is_witness);
     }
 }
@@ -279,10 +279,10 @@ void order_members(struct cluster *cluster)
     unsigned what = cluster_below(cluster, STREAM_MEMBERS, 10);
     unsigned which = cluster_below(cluster, STREAM_MEMBERS, SLOTS_MAX);
     bool is_witness = cluster_chance(cluster, STREAM_MEMBERS, 150);
-    struct node *leader = find_leader(cluster);
+    struct host *leader = find_leader(cluster);
     struct raft_config target;
     struct raft_member *member;
-    struct node *outsider;
+    struct host *outsider;
 
     if (!leader || leader->raft.config.is_joint)
         return;
@@ -327,30 +327,30 @@ void order_members(struct cluster *cluster)
 }
 
 /* A node that shall take the place of a damaged one. */
-static struct node *find_new(struct cluster *cluster)
+static struct host *find_new(struct cluster *cluster)
 {
-    struct node *node;
+    struct host *host;
 
     if (cluster->used == SLOTS_MAX)
         return NULL;
-    node = &cluster->nodes[cluster->used];
-    bring_up(cluster, node);
-    return node;
+    host = &cluster->hosts[cluster->used];
+    bring_up(cluster, host);
+    return host;
 }
 
 void members_replace(struct cluster *cluster)
 {
-    struct node *leader = find_leader(cluster);
+    struct host *leader = find_leader(cluster);
     bool is_done = true;
 
     for (unsigned i = 0; i < cluster->used; i++) {
-        const struct node *node = &cluster->nodes[i];
+        const struct host *host = &cluster->hosts[i];
         struct raft_config target;
-        struct node *fresh;
+        struct host *fresh;
 
-        if (node->state != NODE_DAMAGED)
+        if (host->state != HOST_DAMAGED)
             continue;
-        if (!leader || !raft_config_find(&leader->raft.config, node->id)) {
+        if (!leader || !raft_config_find(&leader->raft.config, host->id)) {
             is_done &= leader != NULL;
             continue;
         }
@@ -358,7 +358,7 @@ void members_replace(struct cluster *cluster)
         if (leader->raft.config.is_joint || leader->raft.change != RAFT_CHANGE_NONE)
             continue;
         target = leader->raft.config;
-        remove_member(&target, node->id);
+        remove_member(&target, host->id);
         fresh = cluster->replaced & 1U << i ? NULL : find_new(cluster);
         if (fresh)
             add_member(&target, fresh->id, true, false);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 struct cluster;
-struct node;
+struct host;
 
 /* A change at random: add, remove, replace, promote, demote. */
 void order_members(struct cluster *cluster);
@@ -23,7 +23,7 @@ void order_members(struct cluster *cluster);
 void members_replace(struct cluster *cluster);
 
 /* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
-bool members_can_spare(struct cluster *cluster, const struct node *node);
+bool members_can_spare(struct cluster *cluster, const struct host *host);
 
 /* Whether the slots of this set decide every configuration that can still matter, and one of them can
  * work. */

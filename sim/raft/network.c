@@ -250,7 +250,7 @@ void net_send(struct cluster *cluster, struct message *message, unsigned from)
         net_deliver(cluster, net_copy(cluster, body), at + luck.again);
     } else if (luck.is_echoed) {
         echo(cluster, body, at + luck.delay);
-    } else if (luck.is_raised && cluster->nodes[to].raft.config.count > 0) {
+    } else if (luck.is_raised && cluster->hosts[to].raft.config.count > 0) {
         raise_term(cluster, body, at + luck.delay); /* who joins knows no term yet, and takes any */
     }
     net_deliver(cluster, message, at);
@@ -258,39 +258,39 @@ void net_send(struct cluster *cluster, struct message *message, unsigned from)
 
 void net_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &cluster->nodes[event->slot];
+    struct host *host = &cluster->hosts[event->slot];
     struct message *message = event->message;
     struct raft_event received = {.kind = RAFT_RECEIVE, .message = &message->body};
     const char *reason = NULL;
     char text[160];
 
-    if (!node_is_up(node)) {
-        ghost_receive(cluster, node, &message->body);
+    if (!host_is_up(host)) {
+        ghost_receive(cluster, host, &message->body);
         net_recycle(cluster, message);
         return;
     }
-    if (node_is_frozen(cluster, node)) {
-        if (node->loses_inbox || node->frozen_until == NEVER)
+    if (host_is_frozen(cluster, host)) {
+        if (host->loses_inbox || host->frozen_until == NEVER)
             net_recycle(cluster, message);
         else
-            heap_defer(&cluster->heap, event, node->frozen_until);
+            heap_defer(&cluster->heap, event, host->frozen_until);
         return;
     }
-    if (cluster->now < node->stalled_until) {
-        heap_defer(&cluster->heap, event, node->stalled_until);
+    if (cluster->now < host->stalled_until) {
+        heap_defer(&cluster->heap, event, host->stalled_until);
         return;
     }
     if (raft_message_check(&message->body, &reason) != GAVEL_OK)
         cluster_violate(cluster, RAFT_INVARIANT_ASSERT,
                         "a message of %s that raft_message_check() refuses: %s",
                         cluster_label(cluster, message->body.from), reason);
-    TRACE_DETAIL(cluster, node, "gets %s from %s", cluster_describe(&message->body, text, sizeof text),
+    TRACE_DETAIL(cluster, host, "gets %s from %s", cluster_describe(&message->body, text, sizeof text),
                  cluster_label(cluster, message->body.from));
-    if (!ghost_is_hidden(cluster, node, &message->body)) {
-        (void)node_step(cluster, node,
+    if (!ghost_is_hidden(cluster, host, &message->body)) {
+        (void)host_step(cluster, host,
                         &received); /* a refused message is not our concern; the referee looks */
-        ghost_check(cluster, node, &message->body);
-        ghost_note(cluster, node);
+        ghost_check(cluster, host, &message->body);
+        ghost_note(cluster, host);
     }
     net_recycle(cluster, message);
 }

@@ -11,7 +11,7 @@
 #include "sim/raft/profile.h"
 
 struct cluster;
-struct node;
+struct host;
 struct event;
 
 /* A message under way, or one that waits for its disk. */

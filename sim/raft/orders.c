@@ -6,25 +6,25 @@
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
-static bool can_be_asked(const struct cluster *cluster, const struct node *node)
+static bool can_be_asked(const struct cluster *cluster, const struct host *host)
 {
-    return node_is_up(node) && !node_is_frozen(cluster, node) && cluster->now >= node->stalled_until;
+    return host_is_up(host) && !host_is_frozen(cluster, host) && cluster->now >= host->stalled_until;
 }
 
-static struct node *leader_for(struct cluster *cluster)
+static struct host *leader_for(struct cluster *cluster)
 {
-    struct node *leader = cluster_leader(cluster);
+    struct host *leader = cluster_leader(cluster);
 
     return leader && can_be_asked(cluster, leader) ? leader : NULL;
 }
 
-static struct node *anybody(struct cluster *cluster, enum fault fault)
+static struct host *anybody(struct cluster *cluster, enum fault fault)
 {
-    return &cluster->nodes[cluster_below(cluster, STREAM_FAULTS + fault, cluster->used)];
+    return &cluster->hosts[cluster_below(cluster, STREAM_FAULTS + fault, cluster->used)];
 }
 
 /* Somebody gets into trouble while the transfer is under way. */
-static void sabotage(struct cluster *cluster, enum fault fault, const struct node *leader, unsigned target)
+static void sabotage(struct cluster *cluster, enum fault fault, const struct host *leader, unsigned target)
 {
     unsigned stream = STREAM_FAULTS + fault;
     unsigned what = cluster_below(cluster, stream, 8);
@@ -41,7 +41,7 @@ static void sabotage(struct cluster *cluster, enum fault fault, const struct nod
 }
 
 /* The node that the leader has the least hope for: dead, cut off, or far behind. */
-static unsigned worst_target(const struct node *leader)
+static unsigned worst_target(const struct host *leader)
 {
     const struct raft_peer *worst = NULL;
 
@@ -56,7 +56,7 @@ static unsigned worst_target(const struct node *leader)
 
 static void transfer(struct cluster *cluster, enum fault fault, bool is_forced)
 {
-    struct node *leader = leader_for(cluster);
+    struct host *leader = leader_for(cluster);
     unsigned drawn = cluster_below(cluster, STREAM_FAULTS + fault, cluster->used);
     bool is_hopeless = cluster_chance(cluster, STREAM_FAULTS + fault, 300);
     unsigned target = leader && is_hopeless ? worst_target(leader) : drawn;
@@ -70,9 +70,9 @@ static void transfer(struct cluster *cluster, enum fault fault, bool is_forced)
     if (!leader)
         return;
     TRACE(cluster, leader, "is asked to hand over to %s%s",
-          chooses ? "whoever is best" : cluster->nodes[target].label, is_forced ? ", by force" : "");
+          chooses ? "whoever is best" : cluster->hosts[target].label, is_forced ? ", by force" : "");
     sabotage(cluster, fault, leader, target);
-    status = node_step(cluster, leader, &event);
+    status = host_step(cluster, leader, &event);
     if (status != GAVEL_OK)
         TRACE(cluster, leader, "refuses: %s", gavel_status_name(status));
 }
@@ -84,7 +84,7 @@ static gavel_ns ask_again_at(struct cluster *cluster)
     gavel_ns at = cluster->now + cluster_length(cluster, stream, 200 * NS_PER_US, 80 * NS_PER_MS);
     gavel_ns after = cluster_length(cluster, stream, NS_PER_US, 10 * NS_PER_MS);
     bool waits = cluster_chance(cluster, stream, 500);
-    const struct node *leader = cluster_leader(cluster);
+    const struct host *leader = cluster_leader(cluster);
 
     if (!waits || !leader || leader->raft.transfer.phase == RAFT_TRANSFER_NONE)
         return at;
@@ -106,41 +106,41 @@ void order_transfer(struct cluster *cluster)
     order_insist(cluster, insists ? 1 + cluster_below(cluster, STREAM_FAULTS + FAULT_TRANSFER, 20) : 0);
 }
 
-static void give(struct cluster *cluster, struct node *node, enum raft_event_kind kind, const char *what)
+static void give(struct cluster *cluster, struct host *host, enum raft_event_kind kind, const char *what)
 {
     struct raft_event event = {.kind = kind};
     enum gavel_status status;
 
-    if (!node || !can_be_asked(cluster, node))
+    if (!host || !can_be_asked(cluster, host))
         return;
-    TRACE(cluster, node, "is told to %s", what);
-    status = node_step(cluster, node, &event);
+    TRACE(cluster, host, "is told to %s", what);
+    status = host_step(cluster, host, &event);
     if (status != GAVEL_OK)
-        TRACE(cluster, node, "refuses: %s", gavel_status_name(status));
+        TRACE(cluster, host, "refuses: %s", gavel_status_name(status));
 }
 
 void order_force(struct cluster *cluster)
 {
     bool takes_over = cluster_chance(cluster, STREAM_FAULTS + FAULT_FORCE, 500);
-    struct node *node = anybody(cluster, FAULT_FORCE);
+    struct host *host = anybody(cluster, FAULT_FORCE);
 
     if (takes_over)
-        give(cluster, node, RAFT_TAKE_OVER, "take over");
+        give(cluster, host, RAFT_TAKE_OVER, "take over");
     else
         transfer(cluster, FAULT_FORCE, true);
 }
 
 void order_step_down(struct cluster *cluster)
 {
-    struct node *node = anybody(cluster, FAULT_STEP_DOWN);
+    struct host *host = anybody(cluster, FAULT_STEP_DOWN);
     bool asks_anybody = cluster_chance(cluster, STREAM_FAULTS + FAULT_STEP_DOWN, 100);
 
-    give(cluster, asks_anybody ? node : leader_for(cluster), RAFT_STEP_DOWN, "step down");
+    give(cluster, asks_anybody ? host : leader_for(cluster), RAFT_STEP_DOWN, "step down");
 }
 
-void order_stand(struct cluster *cluster, struct node *node)
+void order_stand(struct cluster *cluster, struct host *host)
 {
-    give(cluster, node, RAFT_CAMPAIGN, "stand for election");
+    give(cluster, host, RAFT_CAMPAIGN, "stand for election");
 }
 
 void order_campaign(struct cluster *cluster) { order_stand(cluster, anybody(cluster, FAULT_CAMPAIGN)); }
@@ -148,17 +148,17 @@ void order_campaign(struct cluster *cluster) { order_stand(cluster, anybody(clus
 /* Somebody wants a node to lead that is too far away for it. */
 void order_distant(struct cluster *cluster)
 {
-    struct node *target = anybody(cluster, FAULT_DISTANT);
-    struct node *leader = leader_for(cluster);
+    struct host *target = anybody(cluster, FAULT_DISTANT);
+    struct host *leader = leader_for(cluster);
     struct raft_event event = {.kind = RAFT_TRANSFER};
 
     for (unsigned i = 0; i < cluster->used && cluster->profile.distance[target->slot] == 0; i++)
-        target = &cluster->nodes[(target->slot + 1) % cluster->used];
+        target = &cluster->hosts[(target->slot + 1) % cluster->used];
     if (cluster->profile.distance[target->slot] == 0 || cluster->profile.mood == MOOD_CALM || !leader ||
         leader == target || !can_be_asked(cluster, leader))
         return;
     TRACE(cluster, leader, "is told to hand over to %s, which is far away", target->label);
     event.transfer.target = target->id;
     event.transfer.timeout = 2 * NS_PER_S;
-    (void)node_step(cluster, leader, &event); /* a refusal is an answer, too */
+    (void)host_step(cluster, leader, &event); /* a refusal is an answer, too */
 }

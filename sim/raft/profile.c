@@ -3,7 +3,7 @@
 #include "sim/raft/profile.h"
 
 #include "base/assert.h"
-#include "sim/raft/node.h"
+#include "sim/raft/host.h"
 
 #include <string.h>
 

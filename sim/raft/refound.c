@@ -27,14 +27,14 @@ static gavel_ns draw_length(struct cluster *cluster, gavel_ns low, gavel_ns high
 static bool all_know(const struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->used; i++) {
-        const struct node *node = &cluster->nodes[i];
+        const struct host *host = &cluster->hosts[i];
         struct raft_config config;
         raft_index index;
 
-        if (node->state == NODE_UNUSED)
+        if (host->state == HOST_UNUSED)
             continue;
-        disk_config(&node->disk, &config, &index);
-        if (node->state != NODE_DOWN || node->ghost || config.founding == 0 || !ghost_may_come(cluster, node))
+        disk_config(&host->disk, &config, &index);
+        if (host->state != HOST_DOWN || host->ghost || config.founding == 0 || !ghost_may_come(cluster, host))
             return false;
     }
     return true;
@@ -50,38 +50,38 @@ void chaos_refound(struct cluster *cluster)
     if (count < 3)
         return;
     for (unsigned i = 0; i < cluster->used; i++) {
-        struct node *node = &cluster->nodes[i];
+        struct host *host = &cluster->hosts[i];
 
-        node_die(cluster, node, true, "is killed with all others");
-        if (node->state == NODE_DOWN)
+        host_die(cluster, host, true, "is killed with all others");
+        if (host->state == HOST_DOWN)
             (void)cluster_push(cluster, cluster->now + rest, EVENT_START, i);
     }
     if (!all_know(cluster))
         return;
     for (unsigned i = 0; i < count / 2 + 1; i++) {
-        struct node *node = &cluster->nodes[(first + i) % count];
+        struct host *host = &cluster->hosts[(first + i) % count];
 
-        ghost_found(cluster, node);
-        (void)cluster_push(cluster, cluster->now + back, EVENT_MOUNT, node->slot);
+        ghost_found(cluster, host);
+        (void)cluster_push(cluster, cluster->now + back, EVENT_MOUNT, host->slot);
     }
     cluster_see(cluster, SIGHT_REFOUNDINGS);
 }
 
 void refound_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &cluster->nodes[event->slot];
+    struct host *host = &cluster->hosts[event->slot];
 
-    if (!node->ghost || node->state != NODE_DOWN || event->incarnation != node->life)
+    if (!host->ghost || host->state != HOST_DOWN || event->incarnation != host->life)
         return;
-    TRACE(cluster, node, "its directory is found again");
-    ghost_end(node);
-    if (!node->stays_down)
-        node_start(cluster, node);
+    TRACE(cluster, host, "its directory is found again");
+    ghost_end(host);
+    if (!host->stays_down)
+        host_start(cluster, host);
 }
 
 void refound_end(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->used; i++)
-        if (cluster->nodes[i].state == NODE_DOWN)
-            ghost_end(&cluster->nodes[i]);
+        if (cluster->hosts[i].state == HOST_DOWN)
+            ghost_end(&cluster->hosts[i]);
 }

@@ -69,7 +69,7 @@ void shape_cut(struct cluster *cluster, unsigned ret_heard[SLOTS_MAX])
                 ret_heard[order[b]] &= ~(1U << order[a]);
             }
         }
-    TRACE(cluster, &cluster->nodes[order[0]], "is the first of the network, which is %s from now on",
+    TRACE(cluster, &cluster->hosts[order[0]], "is the first of the network, which is %s from now on",
           names[shape]);
 }
 
@@ -108,7 +108,7 @@ gavel_ns shape_write(const struct cluster *cluster, unsigned slots)
 
 struct reach {
     const struct cluster *cluster;
-    const struct node *leader;
+    const struct host *leader;
 };
 
 /* By what the links are: what the leader measured cannot have been shorter, but for its clock. */
@@ -127,7 +127,7 @@ static bool answers_in_time(const void *context, raft_id id)
            ns_shrink(there + back, s->drift_ppm) <= lease - s->heartbeat + NS_PER_MS;
 }
 
-void shape_check_target(struct cluster *cluster, const struct node *leader)
+void shape_check_target(struct cluster *cluster, const struct host *leader)
 {
     struct reach reach = {cluster, leader};
 
@@ -138,7 +138,7 @@ void shape_check_target(struct cluster *cluster, const struct node *leader)
                         cluster_label(cluster, leader->raft.transfer.target));
 }
 
-void shape_check_config(struct cluster *cluster, const struct node *leader)
+void shape_check_config(struct cluster *cluster, const struct host *leader)
 {
     struct reach reach = {cluster, leader};
     struct raft_config target = leader->raft.config;

@@ -24,7 +24,7 @@ gavel_ns shape_write(const struct cluster *cluster, unsigned slots);
  * has put a joint configuration into its log. Neither the target nor a majority
  * of the new voters may answer too late for a lease.
  */
-void shape_check_target(struct cluster *cluster, const struct node *leader);
-void shape_check_config(struct cluster *cluster, const struct node *leader);
+void shape_check_target(struct cluster *cluster, const struct host *leader);
+void shape_check_config(struct cluster *cluster, const struct host *leader);
 
 #endif

@@ -14,14 +14,14 @@ const char *cluster_sight_name(unsigned sight)
     return names[sight];
 }
 
-static void see_news(struct cluster *cluster, const struct node *node, enum raft_news news, raft_id about)
+static void see_news(struct cluster *cluster, const struct host *host, enum raft_news news, raft_id about)
 {
     switch (news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        if (node->raft.role == RAFT_CANDIDATE && !raft_is_voter(&node->raft))
+        if (host->raft.role == RAFT_CANDIDATE && !raft_is_voter(&host->raft))
             cluster_see(cluster, SIGHT_LEAVERS);
-        if (node->raft.role == RAFT_LEADER)
-            cluster_see(cluster, raft_is_caretaker(&node->raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
+        if (host->raft.role == RAFT_LEADER)
+            cluster_see(cluster, raft_is_caretaker(&host->raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
         break;
     case RAFT_NEWS_TRANSFER_DONE:
         cluster_see(cluster, SIGHT_TRANSFERS);
@@ -49,7 +49,7 @@ static void see_news(struct cluster *cluster, const struct node *node, enum raft
         if (ghost_is_old(cluster, about))
             break;
         cluster_violate(cluster, RAFT_INVARIANT_HEARD,
-                        "%s refuses the directory of node %llu, which has kept everything", node->label,
+                        "%s refuses the directory of node %llu, which has kept everything", host->label,
                         (unsigned long long)about);
         break;
     case RAFT_NEWS_MESSAGE_REFUSED:
@@ -60,7 +60,7 @@ static void see_news(struct cluster *cluster, const struct node *node, enum raft
     }
 }
 
-void cluster_see_action(struct cluster *cluster, const struct node *node, const struct raft_action *action)
+void cluster_see_action(struct cluster *cluster, const struct host *host, const struct raft_action *action)
 {
     switch (action->kind) {
     case RAFT_SEND:
@@ -78,7 +78,7 @@ void cluster_see_action(struct cluster *cluster, const struct node *node, const 
             cluster_see(cluster, SIGHT_HUNG_LEADERS);
         break;
     case RAFT_TELL:
-        see_news(cluster, node, action->tell.news, action->tell.node);
+        see_news(cluster, host, action->tell.news, action->tell.node);
         break;
     default:
         break;

@@ -9,18 +9,18 @@
 
 typedef unsigned long long ull;
 
-void cluster_trace_line(struct cluster *cluster, const struct node *node, const char *format, ...)
+void cluster_trace_line(struct cluster *cluster, const struct host *host, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    story_write(cluster->trace, cluster->now, node ? node->label : NULL, format, arguments);
+    story_write(cluster->trace, cluster->now, host ? host->label : NULL, format, arguments);
     va_end(arguments);
 }
 
 const char *cluster_label(const struct cluster *cluster, raft_id id)
 {
-    return id >= 1 && id <= SLOTS_MAX ? cluster->nodes[id - 1].label : "a guard";
+    return id >= 1 && id <= SLOTS_MAX ? cluster->hosts[id - 1].label : "a guard";
 }
 
 const char *cluster_describe_config(const struct cluster *cluster, const struct raft_config *config,
@@ -60,7 +60,7 @@ void cluster_trace_profile(struct cluster *cluster, uint64_t seed)
     for (unsigned i = 0; i < (p->faults & FAULT_BIT(FAULT_MIXED) ? p->nodes : 1); i++) {
         const struct raft_settings *s = &p->settings[i];
 
-        TRACE(cluster, p->faults & FAULT_BIT(FAULT_MIXED) ? &cluster->nodes[i] : NULL,
+        TRACE(cluster, p->faults & FAULT_BIT(FAULT_MIXED) ? &cluster->hosts[i] : NULL,
               "election %.1f-%.1f ms, heartbeat %.1f, promise %.1f, margin %.1f, drift %d ppm, transfer %.1f",
               (double)s->election_min / 1e6, (double)s->election_max / 1e6, (double)s->heartbeat / 1e6,
               (double)s->promise / 1e6, (double)s->stop_margin / 1e6, s->drift_ppm,
@@ -135,27 +135,27 @@ const char *cluster_describe(const struct raft_message *m, char *text, size_t si
     return text;
 }
 
-static void trace_news(struct cluster *cluster, const struct node *node, const struct raft_action *action)
+static void trace_news(struct cluster *cluster, const struct host *host, const struct raft_action *action)
 {
     const char *name = raft_news_name(action->tell.news);
     const struct raft_election *e = action->tell.election;
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        TRACE(cluster, node, "is %s in term %llu", action->tell.text, (ull)action->tell.term);
+        TRACE(cluster, host, "is %s in term %llu", action->tell.text, (ull)action->tell.term);
         break;
     case RAFT_NEWS_ELECTION_ENDED:
         if (e)
-            TRACE_DETAIL(cluster, node, "%s: %s of %s for term %llu %s", name,
+            TRACE_DETAIL(cluster, host, "%s: %s of %s for term %llu %s", name,
                          e->is_pre_vote ? "pre-vote" : "candidacy", cluster_label(cluster, e->candidate),
                          (ull)e->term, raft_result_name(e->result));
         break;
     case RAFT_NEWS_LEADER_CHANGED:
-        TRACE_DETAIL(cluster, node, "%s: %s", name,
+        TRACE_DETAIL(cluster, host, "%s: %s", name,
                      action->tell.node ? cluster_label(cluster, action->tell.node) : "nobody");
         break;
     default:
-        TRACE(cluster, node, "%s: %s%s%s%s%llu", name,
+        TRACE(cluster, host, "%s: %s%s%s%s%llu", name,
               action->tell.node ? cluster_label(cluster, action->tell.node) : "",
               action->tell.text ? " " : "", action->tell.text ? action->tell.text : "",
               action->tell.index ? " from " : " term ",
@@ -164,14 +164,14 @@ static void trace_news(struct cluster *cluster, const struct node *node, const s
     }
 }
 
-void cluster_trace_action(struct cluster *cluster, const struct node *node, const struct raft_action *action)
+void cluster_trace_action(struct cluster *cluster, const struct host *host, const struct raft_action *action)
 {
     const struct raft_persist *persist = &action->persist;
     char text[160];
 
     switch (action->kind) {
     case RAFT_PERSIST:
-        TRACE_DETAIL(cluster, node, "writes %llu: term %llu vote %llu%s%s, cut at %llu, entries %llu to %llu",
+        TRACE_DETAIL(cluster, host, "writes %llu: term %llu vote %llu%s%s, cut at %llu, entries %llu to %llu",
                      (ull)persist->seq, (ull)persist->state.term, (ull)persist->state.vote,
                      persist->has_state ? "" : " (unchanged)", persist->has_snapshot ? ", snapshot" : "",
                      (ull)persist->truncate, (ull)persist->first, (ull)persist->last);
@@ -179,34 +179,34 @@ void cluster_trace_action(struct cluster *cluster, const struct node *node, cons
     case RAFT_SEND:
         if (action->send.message.kind != RAFT_MSG_APPEND &&
             action->send.message.kind != RAFT_MSG_APPEND_REPLY)
-            TRACE(cluster, node, "to %s: %s", cluster_label(cluster, action->send.message.to),
+            TRACE(cluster, host, "to %s: %s", cluster_label(cluster, action->send.message.to),
                   cluster_describe(&action->send.message, text, sizeof text));
         else
-            TRACE_DETAIL(cluster, node, "to %s: %s (after %llu)",
+            TRACE_DETAIL(cluster, host, "to %s: %s (after %llu)",
                          cluster_label(cluster, action->send.message.to),
                          cluster_describe(&action->send.message, text, sizeof text), (ull)action->send.after);
         break;
     case RAFT_APPLY:
-        TRACE_DETAIL(cluster, node, "applies %llu to %llu", (ull)action->apply.first,
+        TRACE_DETAIL(cluster, host, "applies %llu to %llu", (ull)action->apply.first,
                      (ull)action->apply.last);
         break;
     case RAFT_RESTORE:
-        TRACE(cluster, node, "takes the snapshot at %llu", (ull)node->raft.snapshot.index);
+        TRACE(cluster, host, "takes the snapshot at %llu", (ull)host->raft.snapshot.index);
         break;
     case RAFT_CLAIM:
-        TRACE(cluster, node, "CLAIMS with token %llu.%llu", (ull)action->claim.term,
+        TRACE(cluster, host, "CLAIMS with token %llu.%llu", (ull)action->claim.term,
               (ull)action->claim.lease_epoch);
         break;
     case RAFT_STOP_WORK:
-        TRACE(cluster, node, "must stop its work: %s", raft_stop_name(action->stop.reason));
+        TRACE(cluster, host, "must stop its work: %s", raft_stop_name(action->stop.reason));
         break;
     case RAFT_READ_READY:
     case RAFT_READ_LOST:
-        TRACE_DETAIL(cluster, node, "read %llu %s", (ull)action->read.id,
+        TRACE_DETAIL(cluster, host, "read %llu %s", (ull)action->read.id,
                      action->kind == RAFT_READ_READY ? "is ready" : "is lost");
         break;
     case RAFT_TELL:
-        trace_news(cluster, node, action);
+        trace_news(cluster, host, action);
         break;
     }
 }

@@ -8,14 +8,14 @@
 #include "sim/common/story.h"
 
 struct cluster;
-struct node;
+struct host;
 
-void cluster_trace_line(struct cluster *cluster, const struct node *node, const char *format, ...)
+void cluster_trace_line(struct cluster *cluster, const struct host *host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* `node` is NULL for something that concerns all. */
-#define TRACE(cluster, node, ...) STORY(cluster, cluster_trace_line, node, __VA_ARGS__)
-#define TRACE_DETAIL(cluster, node, ...) STORY_DETAIL(cluster, cluster_trace_line, node, __VA_ARGS__)
+#define TRACE(cluster, host, ...) STORY(cluster, cluster_trace_line, host, __VA_ARGS__)
+#define TRACE_DETAIL(cluster, host, ...) STORY_DETAIL(cluster, cluster_trace_line, host, __VA_ARGS__)
 
 /* The letter of a node. */
 const char *cluster_label(const struct cluster *cluster, raft_id id);
@@ -24,7 +24,7 @@ const char *cluster_label(const struct cluster *cluster, raft_id id);
 void cluster_trace_profile(struct cluster *cluster, uint64_t seed);
 
 /* What a core reports and asks for; heartbeats are only in the full story. */
-void cluster_trace_action(struct cluster *cluster, const struct node *node, const struct raft_action *action);
+void cluster_trace_action(struct cluster *cluster, const struct host *host, const struct raft_action *action);
 
 /* A message, as a few words. */
 const char *cluster_describe(const struct raft_message *message, char *text, size_t size);

@@ -28,7 +28,7 @@ void cluster_free(struct cluster *cluster)
     if (!cluster)
         return;
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        node_done(&cluster->nodes[i]);
+        host_done(&cluster->hosts[i]);
     net_done(&cluster->network);
     heap_done(&cluster->heap);
     raft_referee_free(cluster->referee);
@@ -41,7 +41,7 @@ struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind
 
     ASSERT(at >= cluster->now);
     event = heap_push(&cluster->heap, at, kind, slot);
-    event->incarnation = cluster->nodes[slot].life;
+    event->incarnation = cluster->hosts[slot].life;
     return event;
 }
 
@@ -68,41 +68,41 @@ static void tell_assertion(void *context, const char *what)
     cluster_violate(context, RAFT_INVARIANT_ASSERT, "%s", what);
 }
 
-struct node *cluster_leader(struct cluster *cluster)
+struct host *cluster_leader(struct cluster *cluster)
 {
-    struct node *leader = NULL;
+    struct host *leader = NULL;
 
     for (unsigned i = 0; i < cluster->used; i++) {
-        struct node *node = &cluster->nodes[i];
+        struct host *host = &cluster->hosts[i];
 
-        if (node_is_up(node) && node->raft.role == RAFT_LEADER &&
-            (!leader || node->raft.state.term > leader->raft.state.term))
-            leader = node;
+        if (host_is_up(host) && host->raft.role == RAFT_LEADER &&
+            (!leader || host->raft.state.term > leader->raft.state.term))
+            leader = host;
     }
     return leader;
 }
 
-struct node *cluster_some_leader(struct cluster *cluster, unsigned stream)
+struct host *cluster_some_leader(struct cluster *cluster, unsigned stream)
 {
     unsigned first = cluster_below(cluster, stream, SLOTS_MAX);
     bool is_any = cluster_chance(cluster, stream, 300);
 
     for (unsigned i = 0; i < SLOTS_MAX && is_any; i++) {
-        struct node *node = &cluster->nodes[(first + i) % SLOTS_MAX];
+        struct host *host = &cluster->hosts[(first + i) % SLOTS_MAX];
 
-        if (node_is_up(node) && node->raft.role == RAFT_LEADER)
-            return node;
+        if (host_is_up(host) && host->raft.role == RAFT_LEADER)
+            return host;
     }
     return cluster_leader(cluster);
 }
 
-struct node *cluster_worker(struct cluster *cluster)
+struct host *cluster_worker(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->used; i++) {
-        struct node *node = &cluster->nodes[i];
+        struct host *host = &cluster->hosts[i];
 
-        if (node_is_up(node) && raft_is_working(&node->raft, node_clock(cluster, node)))
-            return node;
+        if (host_is_up(host) && raft_is_working(&host->raft, host_clock(cluster, host)))
+            return host;
     }
     return NULL;
 }
@@ -110,7 +110,7 @@ struct node *cluster_worker(struct cluster *cluster)
 static void empty(struct cluster *cluster)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        node_clear(cluster, &cluster->nodes[i]);
+        host_clear(cluster, &cluster->hosts[i]);
     net_recycle_all(cluster);
     heap_clear(&cluster->heap);
     cluster->now = 0;
@@ -146,7 +146,7 @@ static void begin(struct cluster *cluster)
     for (unsigned i = 0; i < p->nodes; i++) {
         gavel_ns delay = cluster_length(cluster, STREAM_NODE, NS_PER_MS, NS_PER_S);
 
-        node_create(cluster, &cluster->nodes[i], &p->first);
+        host_create(cluster, &cluster->hosts[i], &p->first);
         (void)cluster_push(cluster, cluster_has(cluster, FAULT_STAGGER) ? delay : 0, EVENT_START, i);
     }
     client_begin(cluster);
@@ -186,10 +186,10 @@ static void take(struct cluster *cluster, const struct event *event)
         net_take(cluster, event);
         break;
     case EVENT_WATCHDOG:
-        node_work_watch(cluster, event);
+        host_work_watch(cluster, event);
         break;
     case EVENT_WRITE:
-        node_work_write(cluster, event);
+        host_work_write(cluster, event);
         break;
     case EVENT_OBITUARY:
         guard_take(cluster, event);
@@ -228,7 +228,7 @@ static void take(struct cluster *cluster, const struct event *event)
         cluster->watch.service(cluster->watch.context, cluster, event);
         break;
     default:
-        node_take(cluster, event);
+        host_take(cluster, event);
         break;
     }
 }

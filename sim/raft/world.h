@@ -10,8 +10,8 @@
 #define SIM_RAFT_WORLD_H
 
 #include "sim/common/heap.h"
+#include "sim/raft/host.h"
 #include "sim/raft/network.h"
-#include "sim/raft/node.h"
 #include "sim/raft/profile.h"
 #include "sim/raft/referee/referee.h"
 
@@ -82,18 +82,18 @@ struct cluster;
  * or does itself. Each may be NULL.
  */
 struct cluster_watch {
-    void (*claimed)(void *context, struct cluster *cluster, struct node *node);
+    void (*claimed)(void *context, struct cluster *cluster, struct host *host);
     /* It must stop its work. */
-    void (*stopped)(void *context, struct cluster *cluster, struct node *node);
+    void (*stopped)(void *context, struct cluster *cluster, struct host *host);
     /* Its process has started, with the table of its disk; and is dead, while the core and the table are
      * still there. */
-    void (*started)(void *context, struct cluster *cluster, struct node *node);
-    void (*ended)(void *context, struct cluster *cluster, struct node *node);
+    void (*started)(void *context, struct cluster *cluster, struct host *host);
+    void (*ended)(void *context, struct cluster *cluster, struct host *host);
     /* Applies an entry of data to its table. */
-    void (*apply)(void *context, struct cluster *cluster, struct node *node, raft_index index,
+    void (*apply)(void *context, struct cluster *cluster, struct host *host, raft_index index,
                   const struct raft_entry *entry);
     /* A step with all its actions is over, and the node lives. May step it again. */
-    void (*stepped)(void *context, struct cluster *cluster, struct node *node);
+    void (*stepped)(void *context, struct cluster *cluster, struct host *host);
     /* A SERVICE event. */
     void (*service)(void *context, struct cluster *cluster, const struct event *event);
     /* The liveness phase begins; the service ends the run then. */
@@ -146,7 +146,7 @@ const char *cluster_sight_name(unsigned sight);
 
 struct cluster;
 /* What an action of this node shows, if anything. */
-void cluster_see_action(struct cluster *cluster, const struct node *node, const struct raft_action *action);
+void cluster_see_action(struct cluster *cluster, const struct host *host, const struct raft_action *action);
 
 /* What was found, for reports. */
 struct cluster_counts {
@@ -164,7 +164,7 @@ struct cluster {
     struct heap heap;
     struct profile profile;
     struct prng streams[STREAM_COUNT];
-    struct node nodes[SLOTS_MAX];
+    struct host hosts[SLOTS_MAX];
     unsigned used; /* slots that are, or were, in use */
     struct network network;
     struct raft_certificate obituaries[OBITUARIES_KEPT]; /* that guards signed; a ring */
@@ -215,13 +215,13 @@ _Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant inva
                                ...) __attribute__((format(printf, 3, 4)));
 
 /* The node that leads with the highest term, as it believes; NULL if there is none. */
-struct node *cluster_leader(struct cluster *cluster);
+struct host *cluster_leader(struct cluster *cluster);
 
 /* Usually that one; sometimes any node that believes it leads, drawn from this stream. */
-struct node *cluster_some_leader(struct cluster *cluster, unsigned stream);
+struct host *cluster_some_leader(struct cluster *cluster, unsigned stream);
 
 /* The node that works now, by its own clock; NULL if there is none. */
-struct node *cluster_worker(struct cluster *cluster);
+struct host *cluster_worker(struct cluster *cluster);
 
 static inline gavel_ns cluster_between(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high)
 {

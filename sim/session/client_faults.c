@@ -26,7 +26,7 @@ static struct service *pick_service(struct testbed *testbed, enum client_fault f
 {
     unsigned drawn = testbed_below(testbed, stream_of(fault), testbed->profile.cluster.nodes);
     bool prefers = testbed_chance(testbed, stream_of(fault), 600);
-    const struct node *leader = cluster_leader(testbed->cluster);
+    const struct host *leader = cluster_leader(testbed->cluster);
 
     return &testbed->services[prefers && leader ? leader->slot : drawn];
 }
@@ -80,7 +80,7 @@ static void numb(struct testbed *testbed)
 
     if (!service->is_up)
         return;
-    TRACE(testbed->cluster, service->node, "its thread of clients does not run for %.3f s",
+    TRACE(testbed->cluster, service->host, "its thread of clients does not run for %.3f s",
           (double)length / 1e9);
     service->numb_until = testbed->cluster->now + length;
 }
@@ -90,7 +90,7 @@ static void write_sessionless(struct testbed *testbed)
     struct service *service = pick_service(testbed, CLIENT_FAULT_SESSIONLESS);
 
     if (service->is_up)
-        testbed_push(testbed, testbed->cluster->now, TESTBED_SESSIONLESS, service->node->slot, 0);
+        testbed_push(testbed, testbed->cluster->now, TESTBED_SESSIONLESS, service->host->slot, 0);
 }
 
 /* How much more often than the profile says. */

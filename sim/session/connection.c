@@ -82,7 +82,7 @@ static void hang_up(struct testbed *testbed, struct connection *connection)
 void connection_dial(struct program *program, size_t which)
 {
     struct testbed *testbed = program->testbed;
-    const struct node *node = &testbed->cluster->nodes[which];
+    const struct host *host = &testbed->cluster->hosts[which];
     struct connection *connection = zeroed(1, sizeof *connection);
 
     connection_drop(program);
@@ -90,15 +90,15 @@ void connection_dial(struct program *program, size_t which)
                                       .program = program->index,
                                       .program_life = program->life,
                                       .slot = (unsigned)which,
-                                      .node_life = node->life,
+                                      .host_life = host->life,
                                       .is_held = true};
     LIST_INIT(&connection->watches);
     LIST_INSERT_HEAD(&testbed->connections, connection, link);
     program->connection = connection;
-    connection->is_up = node_is_up(node) && testbed->services[which].is_up;
+    connection->is_up = host_is_up(host) && testbed->services[which].is_up;
     if (!connection->is_up)
         tell_program(testbed, connection, TESTBED_DISCONNECTED, soon(testbed));
-    else if (!node_is_frozen(testbed->cluster, node) || !node->loses_inbox)
+    else if (!host_is_frozen(testbed->cluster, host) || !host->loses_inbox)
         tell_program(testbed, connection, TESTBED_CONNECTED,
                      soon(testbed)); /* also of a node that is only stopped */
 }
@@ -120,9 +120,9 @@ void connection_program_died(struct program *program) { connection_drop(program)
 void connection_break(struct testbed *testbed, struct connection *connection)
 {
     bool is_told = testbed_chance(testbed, TESTBED_STREAM_NET, 700);
-    bool node_is_told = testbed_chance(testbed, TESTBED_STREAM_NET, 700);
+    bool host_is_told = testbed_chance(testbed, TESTBED_STREAM_NET, 700);
 
-    if (node_is_told)
+    if (host_is_told)
         hang_up(testbed, connection);
     connection->is_held = false;
     if (is_told)
@@ -203,9 +203,9 @@ static void welcome(struct service *service, struct connection *connection)
     gavel__client_frame__init(&frame);
     welcome.version = CLIENT_VERSION_MAX;
     welcome.cluster = cluster;
-    welcome.node = service->node->label;
-    welcome.revision = service->node->table.revision;
-    welcome.drift_ppm = (uint32_t)service->node->raft.settings.drift_ppm;
+    welcome.node = service->host->label;
+    welcome.revision = service->host->table.revision;
+    welcome.drift_ppm = (uint32_t)service->host->raft.settings.drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     connection_send_down(service->testbed, connection, &frame);
@@ -217,7 +217,7 @@ static void answer_locally(struct service *service, struct connection *connectio
     Gavel__ClientFrame frame;
 
     gavel__client_frame__init(&frame);
-    (void)!frontend_answer(NULL, &service->node->table, service_clock(service), ask, &answer);
+    (void)!frontend_answer(NULL, &service->host->table, service_clock(service), ask, &answer);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
     frame.answer = &answer;
     connection_send_down(service->testbed, connection, &frame);
@@ -283,9 +283,9 @@ static bool arrive_up(struct testbed *testbed, const struct event *event, struct
 
     if (put_off == PUT_OFF)
         return false;
-    if (put_off == VOID || !connection->is_up || connection->node_life != service->node->life) {
+    if (put_off == VOID || !connection->is_up || connection->host_life != service->host->life) {
         /* A machine that runs knows nothing of a connection of the process before. */
-        if (!is_end && connection->is_held && node_is_up(&testbed->cluster->nodes[event->slot]))
+        if (!is_end && connection->is_held && host_is_up(&testbed->cluster->hosts[event->slot]))
             tell_program(testbed, connection, TESTBED_DISCONNECTED, soon(testbed));
         return true;
     }

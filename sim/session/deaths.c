@@ -32,7 +32,7 @@ static void tell(struct service *service, const Gavel__Op *op)
                                &op, 1);
         return;
     }
-    if (service->node->raft.leader == 0)
+    if (service->host->raft.leader == 0)
         return; /* the tick tells again */
     request.n_ops = 1;
     request.ops = ops;
@@ -40,8 +40,8 @@ static void tell(struct service *service, const Gavel__Op *op)
     frame.request = &request;
     if (client_frame_pack(&frame, &bytes, &size) != GAVEL_OK)
         return;
-    (void)forwarded_send(service, service->node->raft.leader, false, NUMBER_OF_DEATHS,
-                         service->node->raft.state.incarnation, bytes + CLIENT_LENGTH_BYTES,
+    (void)forwarded_send(service, service->host->raft.leader, false, NUMBER_OF_DEATHS,
+                         service->host->raft.state.incarnation, bytes + CLIENT_LENGTH_BYTES,
                          size - CLIENT_LENGTH_BYTES, true);
     free(bytes);
 }
@@ -49,7 +49,7 @@ static void tell(struct service *service, const Gavel__Op *op)
 /* All that the table has of the dead. */
 void deaths_report(struct service *service)
 {
-    const struct table *table = &service->node->table;
+    const struct table *table = &service->host->table;
 
     if (service->dead_count == 0)
         return;

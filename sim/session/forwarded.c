@@ -12,7 +12,7 @@ static void push(struct service *from, unsigned to, gavel_ns at, bool is_answer,
 {
     struct packet *packet = packet_new(from->testbed, bytes, size);
 
-    packet->from = from->node->slot;
+    packet->from = from->host->slot;
     packet->is_answer = is_answer;
     packet->number = number;
     packet->incarnation = incarnation;
@@ -24,8 +24,8 @@ bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t 
 {
     struct testbed *testbed = from->testbed;
     struct cluster *cluster = testbed->cluster;
-    const struct link *link = &cluster->network.links[from->node->slot][to - 1];
-    gavel_ns *newest = &testbed->forwarded_newest[from->node->slot][to - 1];
+    const struct link *link = &cluster->network.links[from->host->slot][to - 1];
+    gavel_ns *newest = &testbed->forwarded_newest[from->host->slot][to - 1];
     gavel_ns tail = testbed_length(testbed, TESTBED_STREAM_NET, 2 * NS_PER_MS, 2 * NS_PER_S);
     gavel_ns again = testbed_length(testbed, TESTBED_STREAM_NET, 100 * NS_PER_US, NS_PER_S);
     bool is_unsent =
@@ -56,12 +56,12 @@ bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t 
 static void take(struct service *service, const struct packet *packet)
 {
     gavel_ns now = service_clock(service);
-    bool is_working = raft_is_working(&service->node->raft, now);
+    bool is_working = raft_is_working(&service->host->raft, now);
     int64_t wall_ms = testbed_wall_ms(service->testbed);
     Gavel__ClientFrame *frame;
     const char *reason;
 
-    if (packet->is_answer && packet->incarnation != service->node->raft.state.incarnation)
+    if (packet->is_answer && packet->incarnation != service->host->raft.state.incarnation)
         return; /* for whom we were before */
     if (client_frame_unpack(packet->bytes, packet->size, &frame, &reason) != GAVEL_OK)
         return;
@@ -87,7 +87,7 @@ void forwarded_take(struct testbed *testbed, const struct event *event)
     struct event now = *event;
     enum put_off put_off;
 
-    now.incarnation = testbed->cluster->nodes[event->slot].life;
+    now.incarnation = testbed->cluster->hosts[event->slot].life;
     put_off = service_put_off(testbed, &now, true);
     if (put_off == PUT_OFF)
         return;

@@ -235,7 +235,7 @@ void program_kill(struct program *program, const char *why)
     program->life++;
     connection_program_died(program);
     session_referee_died(testbed->referee, program->index, program->pid);
-    if (machine < SLOTS_MAX && node_is_up(&testbed->cluster->nodes[machine]))
+    if (machine < SLOTS_MAX && host_is_up(&testbed->cluster->hosts[machine]))
         testbed_push(testbed, testbed->cluster->now + delay, TESTBED_DEATH, machine, (uint64_t)program->pid);
     delay = testbed_length(testbed, TESTBED_STREAM_PROGRAM, NS_PER_MS, 2 * NS_PER_S);
     testbed_push(testbed, testbed->cluster->now + delay, TESTBED_START, program->index, program->life);

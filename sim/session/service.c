@@ -23,27 +23,27 @@
 
 gavel_ns service_clock(const struct service *service)
 {
-    return node_clock(service->testbed->cluster, service->node);
+    return host_clock(service->testbed->cluster, service->host);
 }
 
 static bool is_working(const struct service *service)
 {
-    return raft_is_working(&service->node->raft, service_clock(service));
+    return raft_is_working(&service->host->raft, service_clock(service));
 }
 
 /* ---- hands of the forwarder ---- */
 
-static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
+static bool deliver(void *user, uint64_t host, uint64_t number, const Gavel__ClientFrame *frame,
                     const uint8_t *bytes, size_t size)
 {
     struct service *service = user;
 
     if (service->is_over)
         return false;
-    if (node != service->node->id)
+    if (host != service->host->id)
         /* Connections between nodes double nothing; a write without a session counts on that. */
         return forwarded_send(
-            service, node, false, number, service->node->raft.state.incarnation, bytes, size,
+            service, host, false, number, service->host->raft.state.incarnation, bytes, size,
             frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST || frame->request->session != 0);
     frontend_take(&service->frontend, service_clock(service), is_working(service),
                   testbed_wall_ms(service->testbed), (struct frontend_ticket){.tag = number}, frame);
@@ -63,7 +63,7 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
         return;
     }
     connection = connection_find(service->testbed, client);
-    if (connection && connection->is_up && connection->node_life == service->node->life)
+    if (connection && connection->is_up && connection->host_life == service->host->life)
         connection_send_down(service->testbed, connection, frame);
 }
 
@@ -84,9 +84,9 @@ static enum gavel_status propose(void *user, const uint8_t *const *commands, con
     for (size_t i = 0; i < count; i++)
         entries[i] =
             (struct raft_entry){.kind = RAFT_ENTRY_DATA, .data = commands[i], .size = (uint32_t)sizes[i]};
-    *ret_first = raft_log_last(&service->node->raft.log) + 1;
-    *ret_term = service->node->raft.state.term;
-    status = node_step(service->testbed->cluster, service->node, &event);
+    *ret_first = raft_log_last(&service->host->raft.log) + 1;
+    *ret_term = service->host->raft.state.term;
+    status = host_step(service->testbed->cluster, service->host, &event);
     return service->is_over ? GAVEL_ERR_STOPPED : status;
 }
 
@@ -101,7 +101,7 @@ static void reply(void *user, struct frontend_ticket ticket, const Gavel__Client
         return;
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT && frame->kept->status == GAVEL_OK &&
         !is_working(service))
-        session_referee_has_no_lease(service->testbed->referee, service->node->label);
+        session_referee_has_no_lease(service->testbed->referee, service->host->label);
     if (ticket.origin != 0) {
         if (client_frame_pack(frame, &bytes, &size) != GAVEL_OK)
             return;
@@ -150,32 +150,32 @@ void service_clear(struct service *service)
     *service = (struct service){0};
 }
 
-void service_started(struct testbed *testbed, struct node *node)
+void service_started(struct testbed *testbed, struct host *host)
 {
-    struct service *service = &testbed->services[node->slot];
+    struct service *service = &testbed->services[host->slot];
     enum gavel_status status;
 
     service_clear(service);
-    *service = (struct service){.testbed = testbed, .node = node, .is_up = true, .timer_at = NEVER};
+    *service = (struct service){.testbed = testbed, .host = host, .is_up = true, .timer_at = NEVER};
     STAILQ_INIT(&service->own_answers);
-    status = table_keep_history(&node->table);
+    status = table_keep_history(&host->table);
     ASSERT(status == GAVEL_OK);
-    node->table.clock = &service->applying_at;
-    frontend_init(&service->frontend, &node->table,
+    host->table.clock = &service->applying_at;
+    frontend_init(&service->frontend, &host->table,
                   &(struct frontend_hands){.propose = propose, .reply = reply, .user = service},
-                  node->raft.settings.drift_ppm);
+                  host->raft.settings.drift_ppm);
     forwarder_init(&service->forwarder,
                    &(struct forwarder_hands){.deliver = deliver, .answer = answer, .user = service});
     service->alive_at = service_clock(service);
     testbed_push(testbed, testbed->cluster->now + testbed_between(testbed, TESTBED_STREAM_SERVICE, 1, TICK),
-                 TESTBED_SERVICE_TICK, node->slot, 0);
+                 TESTBED_SERVICE_TICK, host->slot, 0);
 }
 
-void service_ended(struct testbed *testbed, struct node *node)
+void service_ended(struct testbed *testbed, struct host *host)
 {
-    struct service *service = &testbed->services[node->slot];
+    struct service *service = &testbed->services[host->slot];
 
-    connection_node_died(testbed, node->slot);
+    connection_node_died(testbed, host->slot);
     if (service->depth > 0)
         service->is_over = true;
     else
@@ -190,33 +190,33 @@ static void leave(struct service *service)
         service_clear(service);
 }
 
-void service_claimed(struct testbed *testbed, struct node *node)
+void service_claimed(struct testbed *testbed, struct host *host)
 {
-    struct service *service = &testbed->services[node->slot];
+    struct service *service = &testbed->services[host->slot];
 
-    service->frontend.generation = node->raft.state.generation;
-    frontend_open(&service->frontend, node->raft.state.term, service_clock(service));
+    service->frontend.generation = host->raft.state.generation;
+    frontend_open(&service->frontend, host->raft.state.term, service_clock(service));
 }
 
-void service_stopped(struct testbed *testbed, struct node *node)
+void service_stopped(struct testbed *testbed, struct host *host)
 {
-    struct service *service = &testbed->services[node->slot];
+    struct service *service = &testbed->services[host->slot];
 
     take_counts(service);
     frontend_close(&service->frontend);
 }
 
-void service_apply(struct testbed *testbed, struct node *node, raft_index index,
+void service_apply(struct testbed *testbed, struct host *host, raft_index index,
                    const struct raft_entry *entry)
 {
-    struct service *service = &testbed->services[node->slot];
+    struct service *service = &testbed->services[host->slot];
     struct table_result *results = NULL;
     size_t count = 0;
     enum gavel_status status;
 
     service->applying_at = service_clock(service);
-    status = table_apply_ops(&node->table, index, entry->data, entry->size, &results, &count);
-    session_referee_applied(testbed->referee, testbed->cluster->now, index, &node->table, entry->data,
+    status = table_apply_ops(&host->table, index, entry->data, entry->size, &results, &count);
+    session_referee_applied(testbed->referee, testbed->cluster->now, index, &host->table, entry->data,
                             entry->size, status, results, count);
     if (status != GAVEL_ERR_NO_MEMORY)
         frontend_applied(&service->frontend, service->applying_at, is_working(service), index, entry->term,
@@ -234,13 +234,13 @@ static void arm(struct service *service)
 
     if (wake == NEVER)
         return;
-    at = ns_max(clock_real(&service->node->clock, wake), cluster->now) +
+    at = ns_max(clock_real(&service->host->clock, wake), cluster->now) +
          testbed_between(service->testbed, TESTBED_STREAM_SERVICE, 1000,
                          1000 + service->testbed->profile.cluster.timer_late);
     if (service->timer_at <= at)
         return;
     service->timer_at = at;
-    testbed_push(service->testbed, at, TESTBED_SERVICE_TIMER, service->node->slot, ++service->timer);
+    testbed_push(service->testbed, at, TESTBED_SERVICE_TIMER, service->host->slot, ++service->timer);
 }
 
 static bool take_own_answer(struct service *service)
@@ -262,8 +262,8 @@ void service_settle(struct service *service)
         return;
     enter(service);
     service->is_settling = true;
-    forwarder_leader(&service->forwarder, service_clock(service), service->node->raft.leader,
-                     service->node->raft.state.term);
+    forwarder_leader(&service->forwarder, service_clock(service), service->host->raft.leader,
+                     service->host->raft.state.term);
     for (int turn = 0; turn < SETTLE_TURNS && !service->is_over; turn++) {
         frontend_flush(&service->frontend, service_clock(service));
         if (!take_own_answer(service))
@@ -292,14 +292,14 @@ static void tick(struct service *service)
 enum put_off service_put_off(struct testbed *testbed, const struct event *event, bool is_lost_in_sleep)
 {
     struct cluster *cluster = testbed->cluster;
-    const struct node *node = &cluster->nodes[event->slot];
-    gavel_ns until = ns_max(node->frozen_until, node->stalled_until);
+    const struct host *host = &cluster->hosts[event->slot];
+    gavel_ns until = ns_max(host->frozen_until, host->stalled_until);
 
-    if (!node_is_up(node) || event->incarnation != node->life || !testbed->services[event->slot].is_up)
+    if (!host_is_up(host) || event->incarnation != host->life || !testbed->services[event->slot].is_up)
         return VOID;
     if (cluster->now >= until)
         return NOT_PUT_OFF;
-    if (until == NEVER || (is_lost_in_sleep && node->loses_inbox))
+    if (until == NEVER || (is_lost_in_sleep && host->loses_inbox))
         return VOID;
     heap_defer(&cluster->heap, event, until);
     return PUT_OFF;
@@ -309,7 +309,7 @@ static void take_tick(struct service *service)
 {
     struct testbed *testbed = service->testbed;
 
-    testbed_push(testbed, testbed->cluster->now + TICK, TESTBED_SERVICE_TICK, service->node->slot, 0);
+    testbed_push(testbed, testbed->cluster->now + TICK, TESTBED_SERVICE_TICK, service->host->slot, 0);
     deaths_report(service);
     tick(service);
     if (!service->is_over && testbed->cluster->now >= service->numb_until)

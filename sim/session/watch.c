@@ -43,7 +43,7 @@ static void write_ended(struct service *service, struct connection *connection, 
     gavel__client_frame__init(&frame);
     ended.watch = number;
     ended.status = GAVEL_ERR_FORGOTTEN;
-    ended.revision = service->node->table.revision;
+    ended.revision = service->host->table.revision;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WATCH_ENDED;
     frame.watch_ended = &ended;
     connection_send_down(service->testbed, connection, &frame);
@@ -68,7 +68,7 @@ static void write_changes(struct service *service, struct connection *connection
 
 void watch_begin(struct service *service, struct connection *connection, const Gavel__Watch *ask)
 {
-    const struct table *table = &service->node->table;
+    const struct table *table = &service->host->table;
     struct table_cursor from = {ask->after_revision, ask->after_part};
     const struct table_change *change;
     struct watch *watch;
@@ -92,7 +92,7 @@ void watch_begin(struct service *service, struct connection *connection, const G
 /* Some more changes; false: that was all, or it has ended. */
 static bool tell(struct service *service, struct connection *connection, struct watch *watch)
 {
-    const struct table *table = &service->node->table;
+    const struct table *table = &service->host->table;
     Gavel__Change *changes[AT_ONCE];
     size_t count = 0;
     bool has_more = true;
@@ -134,11 +134,11 @@ void watch_pump(struct service *service)
     LIST_FOREACH(connection, &testbed->connections, link) {
         struct watch *watch, *next;
 
-        if (!connection->is_up || connection->slot != service->node->slot)
+        if (!connection->is_up || connection->slot != service->host->slot)
             continue;
         for (watch = LIST_FIRST(&connection->watches); watch; watch = next) {
             next = LIST_NEXT(watch, link);
-            if (watch->cursor.revision >= service->node->table.revision && watch->cursor.part == UINT32_MAX)
+            if (watch->cursor.revision >= service->host->table.revision && watch->cursor.part == UINT32_MAX)
                 continue;
             while (tell(service, connection, watch))
                 continue;

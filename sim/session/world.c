@@ -102,43 +102,43 @@ void testbed_push_packet(struct testbed *testbed, gavel_ns at, enum testbed_even
 
 /* ---- what the nodes tell ---- */
 
-static void claimed(void *context, struct cluster *cluster, struct node *node)
+static void claimed(void *context, struct cluster *cluster, struct host *host)
 {
     (void)cluster;
-    service_claimed(context, node);
+    service_claimed(context, host);
 }
 
-static void stopped(void *context, struct cluster *cluster, struct node *node)
+static void stopped(void *context, struct cluster *cluster, struct host *host)
 {
     (void)cluster;
-    service_stopped(context, node);
+    service_stopped(context, host);
 }
 
-static void started(void *context, struct cluster *cluster, struct node *node)
+static void started(void *context, struct cluster *cluster, struct host *host)
 {
     (void)cluster;
-    service_started(context, node);
+    service_started(context, host);
 }
 
-static void ended(void *context, struct cluster *cluster, struct node *node)
+static void ended(void *context, struct cluster *cluster, struct host *host)
 {
     (void)cluster;
-    service_ended(context, node);
+    service_ended(context, host);
 }
 
-static void apply(void *context, struct cluster *cluster, struct node *node, raft_index index,
+static void apply(void *context, struct cluster *cluster, struct host *host, raft_index index,
                   const struct raft_entry *entry)
 {
     (void)cluster;
-    service_apply(context, node, index, entry);
+    service_apply(context, host, index, entry);
 }
 
-static void stepped(void *context, struct cluster *cluster, struct node *node)
+static void stepped(void *context, struct cluster *cluster, struct host *host)
 {
     struct testbed *testbed = context;
 
     (void)cluster;
-    service_settle(&testbed->services[node->slot]);
+    service_settle(&testbed->services[host->slot]);
 }
 
 static void healed(void *context, struct cluster *cluster)

@@ -86,7 +86,7 @@ struct connection {
     unsigned program;
     uint64_t program_life;
     unsigned slot;
-    uint64_t node_life;
+    uint64_t host_life;
     bool is_up;   /* the node has it */
     bool is_held; /* the program has it */
     bool is_retired;
@@ -107,7 +107,7 @@ struct own_answer {
 
 struct service {
     struct testbed *testbed;
-    struct node *node;
+    struct host *host;
     bool is_up;
     bool is_over; /* its node has died while it was busy */
     unsigned depth;
@@ -282,11 +282,11 @@ int64_t testbed_wall_ms(const struct testbed *testbed);
 
 /* service.c */
 void service_clear(struct service *service);
-void service_started(struct testbed *testbed, struct node *node);
-void service_ended(struct testbed *testbed, struct node *node);
-void service_claimed(struct testbed *testbed, struct node *node);
-void service_stopped(struct testbed *testbed, struct node *node);
-void service_apply(struct testbed *testbed, struct node *node, raft_index index,
+void service_started(struct testbed *testbed, struct host *host);
+void service_ended(struct testbed *testbed, struct host *host);
+void service_claimed(struct testbed *testbed, struct host *host);
+void service_stopped(struct testbed *testbed, struct host *host);
+void service_apply(struct testbed *testbed, struct host *host, raft_index index,
                    const struct raft_entry *entry);
 void service_settle(struct service *service);
 void service_take(struct testbed *testbed, const struct event *event);

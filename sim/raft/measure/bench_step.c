@@ -61,7 +61,7 @@ static bool run_round(struct cluster *cluster, struct raft *leader, size_t round
     samples->items[AT_LEADER][round] =
         time_step(leader, (struct raft_event){.kind = RAFT_TIMER, .now = leader->heartbeat_at}, &sent);
     for (unsigned i = 0; i < NODES; i++) {
-        struct raft *follower = &cluster->nodes[i].raft;
+        struct raft *follower = &cluster->hosts[i].raft;
         const struct raft_message *message = message_to(&sent, follower->state.id);
         const struct raft_message *answer;
 
@@ -121,7 +121,7 @@ int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
 {
     struct cluster *cluster = cluster_new();
     struct samples *samples = calloc(1, sizeof *samples);
-    struct node *leader = NULL;
+    struct host *leader = NULL;
     struct profile profile;
     int code = 1;
 

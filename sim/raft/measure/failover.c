@@ -35,19 +35,19 @@
 /* What a failed trial took: longer than any other. */
 #define FAILED INT64_MAX
 
-static void crash_with_obituary(struct cluster *cluster, struct node *leader)
+static void crash_with_obituary(struct cluster *cluster, struct host *leader)
 {
-    node_die(cluster, leader, true, "fault of the trial");
+    host_die(cluster, leader, true, "fault of the trial");
 }
 
-static void crash_without_obituary(struct cluster *cluster, struct node *leader)
+static void crash_without_obituary(struct cluster *cluster, struct host *leader)
 {
-    node_die(cluster, leader, false, "fault of the trial");
+    host_die(cluster, leader, false, "fault of the trial");
 }
 
-static void hang(struct cluster *cluster, struct node *leader) { node_freeze(cluster, leader, NEVER, false); }
+static void hang(struct cluster *cluster, struct host *leader) { host_freeze(cluster, leader, NEVER, false); }
 
-static void cut(struct cluster *cluster, const struct node *leader, bool is_out, bool is_in)
+static void cut(struct cluster *cluster, const struct host *leader, bool is_out, bool is_in)
 {
     for (unsigned slot = 0; slot < cluster->used; slot++) {
         if (slot == leader->slot)
@@ -59,13 +59,13 @@ static void cut(struct cluster *cluster, const struct node *leader, bool is_out,
     }
 }
 
-static void partition(struct cluster *cluster, struct node *leader) { cut(cluster, leader, true, true); }
-static void mute(struct cluster *cluster, struct node *leader) { cut(cluster, leader, true, false); }
-static void deafen(struct cluster *cluster, struct node *leader) { cut(cluster, leader, false, true); }
+static void partition(struct cluster *cluster, struct host *leader) { cut(cluster, leader, true, true); }
+static void mute(struct cluster *cluster, struct host *leader) { cut(cluster, leader, true, false); }
+static void deafen(struct cluster *cluster, struct host *leader) { cut(cluster, leader, false, true); }
 
 static const struct {
     const char *name;
-    void (*strike)(struct cluster *cluster, struct node *leader);
+    void (*strike)(struct cluster *cluster, struct host *leader);
 } kinds[] = {
     {"crash with obituary", crash_with_obituary},
     {"crash without", crash_without_obituary},
@@ -88,15 +88,15 @@ struct failover {
 
 /* Who has claimed since the fault. */
 struct observer {
-    const struct node *victim; /* NULL before the fault */
+    const struct host *victim; /* NULL before the fault */
     gavel_ns claimed_at;       /* 0: not yet */
 };
 
-static void claimed(void *context, struct cluster *cluster, struct node *node)
+static void claimed(void *context, struct cluster *cluster, struct host *host)
 {
     struct observer *observer = context;
 
-    if (node != observer->victim && observer->claimed_at == 0)
+    if (host != observer->victim && observer->claimed_at == 0)
         observer->claimed_at = cluster->now;
 }
 
@@ -118,7 +118,7 @@ static gavel_ns run_trial(struct cluster *cluster, size_t row, uint64_t seed, co
     struct observer observer = {0};
     struct profile profile;
     struct prng prng;
-    struct node *leader;
+    struct host *leader;
     gavel_ns struck_at;
 
     prng_seed(&prng, seed);

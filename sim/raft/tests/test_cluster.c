@@ -143,7 +143,7 @@ static void test_a_message_is_a_copy_of_all_it_points_to(void **state)
 static size_t lost_by_crash(void **state, uint64_t seed, uint64_t faults, size_t *ret_before)
 {
     struct cluster *cluster = begin_seed(state, 3, seed);
-    struct node *leader = cluster_worker(cluster);
+    struct host *leader = cluster_worker(cluster);
 
     *ret_before = leader->disk.snapshot.index + leader->disk.entry_count;
     cluster->profile.faults = faults;
@@ -151,7 +151,7 @@ static size_t lost_by_crash(void **state, uint64_t seed, uint64_t faults, size_t
     for (int i = 0; i < 8; i++)
         assert_int_equal(client_propose(cluster, leader, 1, 8), GAVEL_OK);
     assert_true(leader->disk.queue_count >= 8);
-    node_die(cluster, leader, false, "dies");
+    host_die(cluster, leader, false, "dies");
     assert_int_equal(leader->disk.queue_count, 0);
     return leader->disk.snapshot.index + leader->disk.entry_count;
 }
@@ -182,17 +182,17 @@ static void test_a_prefix_of_unsynced_writes_may_survive(void **state)
 static void test_a_node_starts_with_what_its_disk_has(void **state)
 {
     struct cluster *cluster = begin_plain(state, 3);
-    struct node *node = cluster_worker(cluster);
-    uint64_t incarnation = node->raft.state.incarnation;
-    raft_term term = node->disk.state.term;
+    struct host *host = cluster_worker(cluster);
+    uint64_t incarnation = host->raft.state.incarnation;
+    raft_term term = host->disk.state.term;
     raft_index last;
 
-    node_die(cluster, node, false, "dies");
-    last = node->disk.snapshot.index + node->disk.entry_count;
-    node_start(cluster, node);
-    assert_true(node->raft.state.incarnation == incarnation + 1);
-    assert_true(node->raft.state.term == term);
-    assert_true(raft_log_last(&node->raft.log) == last);
+    host_die(cluster, host, false, "dies");
+    last = host->disk.snapshot.index + host->disk.entry_count;
+    host_start(cluster, host);
+    assert_true(host->raft.state.incarnation == incarnation + 1);
+    assert_true(host->raft.state.term == term);
+    assert_true(raft_log_last(&host->raft.log) == last);
     assert_true(cluster_advance(cluster, cluster->now + 3 * NS_PER_S));
     assert_non_null(cluster_worker(cluster));
 }
@@ -200,26 +200,26 @@ static void test_a_node_starts_with_what_its_disk_has(void **state)
 static void test_a_frozen_node_does_nothing_and_hears_later_what_waited(void **state)
 {
     struct cluster *cluster = begin_plain(state, 3);
-    struct node *leader = cluster_worker(cluster);
-    struct node *node = &cluster->nodes[leader->slot == 0];
+    struct host *leader = cluster_worker(cluster);
+    struct host *host = &cluster->hosts[leader->slot == 0];
     raft_index commit;
 
-    node_freeze(cluster, node, cluster->now + 100 * NS_PER_MS, false);
-    commit = node->raft.commit;
+    host_freeze(cluster, host, cluster->now + 100 * NS_PER_MS, false);
+    commit = host->raft.commit;
     assert_int_equal(client_propose(cluster, leader, 1, 8), GAVEL_OK);
     assert_true(cluster_advance(cluster, cluster->now + 99 * NS_PER_MS));
     assert_true(leader->raft.commit > commit);
-    assert_true(node->raft.commit == commit);
+    assert_true(host->raft.commit == commit);
     assert_true(cluster_advance(cluster, cluster->now + 60 * NS_PER_MS));
-    assert_true(node->raft.commit > commit);
+    assert_true(host->raft.commit > commit);
 }
 
 static void test_a_leader_that_is_frozen_has_its_work_ended_by_the_watchdog(void **state)
 {
     struct cluster *cluster = begin_plain(state, 3);
-    struct node *leader = cluster_worker(cluster);
+    struct host *leader = cluster_worker(cluster);
 
-    node_freeze(cluster, leader, NEVER, false);
+    host_freeze(cluster, leader, NEVER, false);
     assert_true(cluster_advance(cluster, cluster->now + NS_PER_S));
     assert_false(leader->work.runs);
     assert_int_equal(cluster->counts.seen[SIGHT_WATCHDOGS], 1);
@@ -230,7 +230,7 @@ static void test_a_leader_that_is_frozen_has_its_work_ended_by_the_watchdog(void
 static void test_nothing_passes_a_cut_and_all_passes_once_mended(void **state)
 {
     struct cluster *cluster = begin_plain(state, 3);
-    const struct node *leader = cluster_worker(cluster);
+    const struct host *leader = cluster_worker(cluster);
 
     for (unsigned i = 0; i < 3; i++)
         net_cut(cluster, leader->slot, i, NEVER, ALL_KINDS);
@@ -264,10 +264,10 @@ static void test_a_majority_is_never_spared(void **state)
     assert_true(members_decide(cluster, 7));
     assert_true(members_decide(cluster, 3));
     assert_false(members_decide(cluster, 1));
-    assert_true(members_can_spare(cluster, &cluster->nodes[0]));
-    node_die(cluster, &cluster->nodes[0], false, "dies");
-    cluster->nodes[0].state = NODE_DAMAGED;
-    assert_false(members_can_spare(cluster, &cluster->nodes[1]));
+    assert_true(members_can_spare(cluster, &cluster->hosts[0]));
+    host_die(cluster, &cluster->hosts[0], false, "dies");
+    cluster->hosts[0].state = HOST_DAMAGED;
+    assert_false(members_can_spare(cluster, &cluster->hosts[1]));
 }
 
 static void test_names_of_faults_are_read_and_others_refused(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A node: a process with the real core and the real table, its disk, its
+ * A host: a process with the real core and the real table, its disk, its
  * clock, its work and its guard. It can be frozen, delayed, killed anywhere
  * between two of its actions, and started again.
  *
@@ -9,8 +9,8 @@
  * later. While the process is only frozen, the guard says nothing, but its
  * watchdog ends the work of a leader that overruns its deadline.
  */
-#ifndef SIM_RAFT_NODE_H
-#define SIM_RAFT_NODE_H
+#ifndef SIM_RAFT_HOST_H
+#define SIM_RAFT_HOST_H
 
 #include "core/raft/raft.h"
 #include "core/table/table.h"
@@ -22,19 +22,19 @@ struct ghost;
 struct event;
 struct message;
 
-enum node_state {
-    NODE_UNUSED,
-    NODE_DOWN,
-    NODE_UP,
-    NODE_DAMAGED, /* its disk can no longer be trusted: it never comes back */
+enum host_state {
+    HOST_UNUSED,
+    HOST_DOWN,
+    HOST_UP,
+    HOST_DAMAGED, /* its disk can no longer be trusted: it never comes back */
 };
 
 /* What a client waits for. */
-struct node_proposal {
+struct host_proposal {
     raft_index index;
     raft_term term;
 };
-struct node_read {
+struct host_read {
     uint64_t id;
     raft_index mark; /* for the referee */
     bool is_ready;
@@ -54,7 +54,7 @@ struct ghost_known {
 };
 
 /* Whether a node does the work of a leader, and until when. */
-struct node_work {
+struct host_work {
     uint64_t number;
     bool runs;
     bool is_stopping; /* it was told to stop */
@@ -64,11 +64,11 @@ struct node_work {
     gavel_ns deadline; /* on the clock of the node */
 };
 
-struct node {
+struct host {
     unsigned slot;
     raft_id id;
     char label[4];
-    enum node_state state;
+    enum host_state state;
     bool stays_down;    /* it is not started again before the liveness phase */
     uint64_t life;      /* counts starts and ends: events for another one are void */
     struct raft raft;   /* while it is up */
@@ -98,61 +98,61 @@ struct node {
     uint64_t told;          /* the seq that the node knows to be durable */
     uint64_t declared_dead; /* the incarnation that a forged obituary is about */
     bool is_failed;         /* its disk failed */
-    struct node_work work;
-    struct node_proposal proposals[PROPOSALS_MAX]; /* a ring */
+    struct host_work work;
+    struct host_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
     size_t proposal_count;
-    struct node_read reads[READS_MAX];
+    struct host_read reads[READS_MAX];
     size_t read_count;
     raft_index machine_index; /* of the newest entry that the table has */
     raft_index compacted;
 };
 
-static inline bool node_is_up(const struct node *node) { return node->state == NODE_UP; }
-bool node_is_frozen(const struct cluster *cluster, const struct node *node);
+static inline bool host_is_up(const struct host *host) { return host->state == HOST_UP; }
+bool host_is_frozen(const struct cluster *cluster, const struct host *host);
 
 /* Its own time. */
-gavel_ns node_clock(const struct cluster *cluster, const struct node *node);
+gavel_ns host_clock(const struct cluster *cluster, const struct host *host);
 
 /* A slot comes into use: a member of the first configuration, or one that joins (NULL). It is down. */
-void node_create(struct cluster *cluster, struct node *node, const struct raft_config *first);
-void node_clear(struct cluster *cluster, struct node *node);
-void node_done(struct node *node);
+void host_create(struct cluster *cluster, struct host *host, const struct raft_config *first);
+void host_clear(struct cluster *cluster, struct host *host);
+void host_done(struct host *host);
 
 /* The process starts with the next incarnation and what its disk has. Harmless if it is up. */
-void node_start(struct cluster *cluster, struct node *node);
+void host_start(struct cluster *cluster, struct host *host);
 
 /* The process dies; whether its guard tells the others is drawn if `has_guard`. `why` is for the story. */
-void node_die(struct cluster *cluster, struct node *node, bool has_guard, const char *why);
+void host_die(struct cluster *cluster, struct host *host, bool has_guard, const char *why);
 
 /* SIGSTOP, SIGCONT. On a suspended machine the disk stops, too, and what is sent to it is lost. */
-void node_freeze(struct cluster *cluster, struct node *node, gavel_ns until, bool is_suspended);
-void node_resume(struct cluster *cluster, struct node *node);
+void host_freeze(struct cluster *cluster, struct host *host, gavel_ns until, bool is_suspended);
+void host_resume(struct cluster *cluster, struct host *host);
 
 /*
  * Sets its timer for when the core wants to be woken. The event may come early,
  * never late: most requests only postpone it.
  */
-void node_arm(struct cluster *cluster, struct node *node);
+void host_arm(struct cluster *cluster, struct host *host);
 
 /* step.c: one step of the core with all its consequences. The node may be dead afterwards. */
-enum gavel_status node_step(struct cluster *cluster, struct node *node, struct raft_event *event);
+enum gavel_status host_step(struct cluster *cluster, struct host *host, struct raft_event *event);
 /* An event for the node. */
-void node_take(struct cluster *cluster, const struct event *event);
+void host_take(struct cluster *cluster, const struct event *event);
 
 /*
  * Any two rates differ by less than the bound: each deviates from 1 by at most
  * half of it. Not in runs whose rates break it.
  */
-int64_t node_draw_rate(struct cluster *cluster);
+int64_t host_draw_rate(struct cluster *cluster);
 
 /* The rate of the clock changes; what it shows does not. */
-void node_set_rate(struct cluster *cluster, struct node *node, int64_t rate_ppb);
+void host_set_rate(struct cluster *cluster, struct host *host, int64_t rate_ppb);
 
 /* guard.c */
 void guard_sign(const struct cluster *cluster, struct raft_certificate *certificate);
 /* The process of the node has died: obituaries are on their way. */
-void guard_write_obituary(struct cluster *cluster, struct node *node);
+void guard_write_obituary(struct cluster *cluster, struct host *host);
 void guard_take(struct cluster *cluster, const struct event *event);
 /* Sends this certificate to all nodes, from no node. */
 void guard_spread(struct cluster *cluster, const struct raft_certificate *certificate, bool is_false);
@@ -161,25 +161,25 @@ bool guard_verify_cb(void *context, const struct raft_certificate *certificate);
 void guard_sign_cb(void *context, struct raft_certificate *certificate);
 
 /* work.c */
-void node_work_claim(struct cluster *cluster, struct node *node, raft_term term, uint64_t lease_epoch);
-void node_work_stop(struct cluster *cluster, struct node *node);
-void node_work_end(struct cluster *cluster, struct node *node);
+void host_work_claim(struct cluster *cluster, struct host *host, raft_term term, uint64_t lease_epoch);
+void host_work_stop(struct cluster *cluster, struct host *host);
+void host_work_end(struct cluster *cluster, struct host *host);
 /* A WATCHDOG event; also while the node is frozen. */
-void node_work_watch(struct cluster *cluster, const struct event *event);
-void node_work_take(struct cluster *cluster, const struct event *event);
-void node_work_write(struct cluster *cluster, const struct event *event);
+void host_work_watch(struct cluster *cluster, const struct event *event);
+void host_work_take(struct cluster *cluster, const struct event *event);
+void host_work_write(struct cluster *cluster, const struct event *event);
 
 /* machine.c: the state machine of a node and its clients. */
-void machine_restore(struct cluster *cluster, struct node *node);
-void machine_apply(struct cluster *cluster, struct node *node, raft_index first, raft_index last);
-void machine_compact(struct cluster *cluster, struct node *node);
-void machine_read_ready(struct cluster *cluster, struct node *node, uint64_t id, raft_index index);
-void machine_read_lost(struct node *node, uint64_t id);
-void machine_clear(struct node *node);
+void machine_restore(struct cluster *cluster, struct host *host);
+void machine_apply(struct cluster *cluster, struct host *host, raft_index first, raft_index last);
+void machine_compact(struct cluster *cluster, struct host *host);
+void machine_read_ready(struct cluster *cluster, struct host *host, uint64_t id, raft_index index);
+void machine_read_lost(struct host *host, uint64_t id);
+void machine_clear(struct host *host);
 /* PROPOSE and READ events. */
 void client_begin(struct cluster *cluster);
 void client_take(struct cluster *cluster, const struct event *event);
 /* Proposes `count` commands of `bytes` bytes at a node. */
-enum gavel_status client_propose(struct cluster *cluster, struct node *node, unsigned count, unsigned bytes);
+enum gavel_status client_propose(struct cluster *cluster, struct host *host, unsigned count, unsigned bytes);
 
 #endif
