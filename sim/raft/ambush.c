@@ -70,7 +70,7 @@ void chaos_ambush(struct cluster *cluster, struct host *host, const struct raft_
 /* Most of all if it removes itself: until that is committed its vote, or its log, may be needed. */
 void chaos_ambush_change(struct cluster *cluster, struct host *leader)
 {
-    unsigned chance = raft_config_votes(&leader->raft.config, leader->id) ? 400 : 800;
+    unsigned chance = raft_config_votes(&leader->node.raft.config, leader->id) ? 400 : 800;
     unsigned what;
     gavel_ns when;
     gavel_ns length;

@@ -78,7 +78,8 @@ static void remember(struct host *host, raft_index first, unsigned count)
     for (unsigned i = 0; i < count && host->proposal_count < PROPOSALS_MAX; i++) {
         size_t slot = (host->proposal_first + host->proposal_count++) % PROPOSALS_MAX;
 
-        host->proposals[slot] = (struct host_proposal){.index = first + i, .term = host->raft.state.term};
+        host->proposals[slot] =
+            (struct host_proposal){.index = first + i, .term = host->node.raft.state.term};
     }
 }
 
@@ -99,7 +100,7 @@ enum gavel_status client_propose(struct cluster *cluster, struct host *host, uns
     static uint8_t buffers[PROPOSE_MAX][TABLE_COMMAND_HEAD_BYTES + 2 + VALUE_MAX];
     struct raft_entry entries[PROPOSE_MAX];
     struct raft_event event = {.kind = RAFT_PROPOSE, .propose = {.entries = entries, .count = count}};
-    raft_index before = raft_log_last(&host->raft.log);
+    raft_index before = raft_log_last(&host->node.raft.log);
     uint64_t life = host->life;
     enum gavel_status status;
 
@@ -112,7 +113,7 @@ enum gavel_status client_propose(struct cluster *cluster, struct host *host, uns
     cluster->counts.proposals += count;
     forget_lost(host, before);
     status = host_step(cluster, host, &event);
-    if (host->life == life && status == GAVEL_OK && raft_log_last(&host->raft.log) >= before + count)
+    if (host->life == life && status == GAVEL_OK && raft_log_last(&host->node.raft.log) >= before + count)
         remember(host, before + 1, count);
     return status;
 }
@@ -127,7 +128,7 @@ static void propose(struct cluster *cluster, struct host *host)
     if (is_put_off(cluster, host, EVENT_PROPOSE))
         return;
     /* Clients wait for answers: what is not committed yet is bounded, and in the end small. */
-    if (raft_log_last(&host->raft.log) > host->raft.commit + (cluster->healed ? 16 : 400))
+    if (raft_log_last(&host->node.raft.log) > host->node.raft.commit + (cluster->healed ? 16 : 400))
         return;
     if (is_burst && cluster_has(cluster, FAULT_FLOOD))
         (void)client_propose(cluster, host, burst, large); /* clients live with refusals */

@@ -139,7 +139,7 @@ static void begin_batch(struct cluster *cluster, struct host *host)
 static const struct raft_entry *entry_to_write(struct cluster *cluster, const struct host *host,
                                                raft_index index)
 {
-    const struct raft_entry *entry = raft_log_at(&host->raft.log, index);
+    const struct raft_entry *entry = raft_log_at(&host->node.raft.log, index);
 
     if (entry)
         return entry;
@@ -162,9 +162,9 @@ void disk_write(struct cluster *cluster, struct host *host, const struct raft_pe
         write->entries[i] = *entry_to_write(cluster, host, persist->first + i);
         write->entries[i].data = copy_bytes(write->entries[i].data, write->entries[i].size);
     }
-    write->snapshot = host->raft.snapshot;
+    write->snapshot = host->node.raft.snapshot;
     if (persist->has_snapshot) {
-        write->snapshot_bytes = copy_bytes(host->raft.snapshot.data, host->raft.snapshot.size);
+        write->snapshot_bytes = copy_bytes(host->node.raft.snapshot.data, host->node.raft.snapshot.size);
         write->snapshot.data = write->snapshot_bytes;
     }
     ghost_writes(host, persist->seq);

@@ -70,8 +70,8 @@ void ghost_note(struct cluster *cluster, struct host *host)
 {
     if (!cluster_has(cluster, FAULT_LOST) || !host_is_up(host))
         return;
-    for (size_t i = 0; i < host->raft.peer_count; i++) {
-        const struct raft_peer *peer = &host->raft.peers[i];
+    for (size_t i = 0; i < host->node.raft.peer_count; i++) {
+        const struct raft_peer *peer = &host->node.raft.peers[i];
         struct ghost_known *known = &host->known[peer->id - 1];
         struct raft_met *now = &known->now;
         bool is_other = now->directory != peer->directory;
@@ -118,8 +118,8 @@ void ghost_recalls(struct host *host)
 bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
                      const struct raft_message *message)
 {
-    const struct raft_peer *peer = peer_of(&host->raft, message->from);
-    const struct raft_member *member = raft_config_find(&host->raft.config, message->from);
+    const struct raft_peer *peer = peer_of(&host->node.raft, message->from);
+    const struct raft_member *member = raft_config_find(&host->node.raft.config, message->from);
     const struct raft_met *known;
 
     if (!is_of_copy(cluster, message))
@@ -132,7 +132,7 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
     if (known->directory != message->directory || peer->bound != message->directory)
         return true;
     return message->incarnation > known->incarnation && message->began_at >= known->acked &&
-           (host->raft.role != RAFT_LEADER || message->term > host->raft.state.term ||
+           (host->node.raft.role != RAFT_LEADER || message->term > host->node.raft.state.term ||
             message->began_at >= peer->match);
 }
 
@@ -143,17 +143,17 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
 static void check_refounded(struct cluster *cluster, const struct host *host,
                             const struct raft_message *message)
 {
-    const struct raft_peer *peer = peer_of(&host->raft, message->from);
+    const struct raft_peer *peer = peer_of(&host->node.raft, message->from);
 
-    if (!IS_REFOUNDED(message->directory) || raft_founding(&host->raft) == 0)
+    if (!IS_REFOUNDED(message->directory) || raft_founding(&host->node.raft) == 0)
         return;
     if (peer && peer->directory == message->directory)
         cluster_violate(
             cluster, RAFT_INVARIANT_FOUNDING,
             "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
             host->label, (unsigned long long)message->from, (unsigned long long)message->founding,
-            (unsigned long long)raft_founding(&host->raft));
-    if (host->raft.leader == message->from && host->raft.leader_incarnation == message->incarnation)
+            (unsigned long long)raft_founding(&host->node.raft));
+    if (host->node.raft.leader == message->from && host->node.raft.leader_incarnation == message->incarnation)
         cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
                         "%s follows node %llu, which was emptied and founded again", host->label,
                         (unsigned long long)message->from);
@@ -195,8 +195,8 @@ void ghost_check(struct cluster *cluster, const struct host *host, const struct 
     check_refounded(cluster, host, message);
     if (!is_of_copy(cluster, message))
         return;
-    peer = peer_of(&host->raft, message->from);
-    member = raft_config_find(&host->raft.config, message->from);
+    peer = peer_of(&host->node.raft, message->from);
+    member = raft_config_find(&host->node.raft.config, message->from);
     if (!peer || !member || member->is_refused || peer->directory != member->directory)
         return;
     if (!peer->is_refused && peer->start == message->start)
@@ -207,7 +207,7 @@ void ghost_check(struct cluster *cluster, const struct host *host, const struct 
             (unsigned long long)message->began_at,
             (unsigned long long)host->known[message->from - 1].now.incarnation,
             (unsigned long long)host->known[message->from - 1].now.acked);
-    if (peer->is_refused && could_write(&host->raft))
+    if (peer->is_refused && could_write(&host->node.raft))
         cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
                         "%s leads and does not write down that node %llu is refused", host->label,
                         (unsigned long long)message->from);

@@ -58,22 +58,10 @@ void host_create(struct cluster *cluster, struct host *host, const struct raft_c
         cluster->used = host->slot + 1;
 }
 
-static void drop_held(struct cluster *cluster, struct host *host)
-{
-    while (host->held) {
-        struct message *message = host->held;
-
-        host->held = message->next;
-        net_recycle(cluster, message);
-    }
-    host->held_last = NULL;
-}
-
 void host_done(struct host *host)
 {
     ghost_end(host);
-    if (host->state == HOST_UP)
-        raft_done(&host->raft);
+    node_done(&host->node);
     table_done(&host->table);
     disk_done(&host->disk);
     disk_done(&host->copy);
@@ -85,8 +73,7 @@ void host_clear(struct cluster *cluster, struct host *host)
     struct disk disk, copy;
 
     ghost_end(host);
-    if (host->state == HOST_UP)
-        raft_done(&host->raft);
+    node_done(&host->node);
     table_done(&host->table);
     disk_clear(&host->disk);
     disk_clear(&host->copy);
@@ -104,7 +91,7 @@ void host_clear(struct cluster *cluster, struct host *host)
 
 void host_arm(struct cluster *cluster, struct host *host)
 {
-    gavel_ns wake = raft_wake_at(&host->raft);
+    gavel_ns wake = raft_wake_at(&host->node.raft);
     gavel_ns at;
 
     if (wake == NEVER || (wake == host->armed_for && host->timer_at != NEVER))
@@ -156,8 +143,7 @@ void host_start(struct cluster *cluster, struct host *host)
         .entry_count = host->disk.entry_count,
         .seed = prng_next(&cluster->streams[STREAM_NODE]),
     };
-    memset(&host->raft, 0, sizeof host->raft);
-    status = raft_init(&host->raft, &settings, &restore, host_clock(cluster, host), &error);
+    status = node_init(&host->node, &host->table, &settings, &restore, host_clock(cluster, host), &error);
     if (status != GAVEL_OK)
         cluster_violate(cluster, RAFT_INVARIANT_RESTORED, "%s cannot start from its own disk: %s",
                         host->label, error.message);
@@ -169,15 +155,14 @@ void host_start(struct cluster *cluster, struct host *host)
     host->stays_down = false;
     host->is_failed = false;
     host->fuse = 0;
-    host->told = 0;
     host->timer_at = NEVER;
     host->armed_for = NEVER;
     host->wakes = 0;
     TRACE(cluster, host, "starts: incarnation %llu, term %llu, log to %llu",
           (unsigned long long)host->disk.state.incarnation, (unsigned long long)host->disk.state.term,
           (unsigned long long)(host->disk.snapshot.index + host->disk.entry_count));
-    raft_referee_started(cluster->referee, cluster->now, &host->raft, &restore);
-    machine_restore(cluster, host);
+    raft_referee_started(cluster->referee, cluster->now, &host->node.raft, &restore);
+    machine_restored(cluster, host);
     if (cluster->watch.started)
         cluster->watch.started(cluster->watch.context, cluster, host);
     host_arm(cluster, host);
@@ -194,9 +179,8 @@ void host_die(struct cluster *cluster, struct host *host, bool has_guard, const 
     host->state = HOST_DOWN;
     host->life++;
     host->work = (struct host_work){.number = host->work.number};
-    drop_held(cluster, host);
+    node_done(&host->node);
     machine_clear(host);
-    raft_done(&host->raft);
     disk_crash(cluster, host);
     host->frozen_until = 0;
     host->stalled_until = 0;

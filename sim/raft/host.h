@@ -12,8 +12,7 @@
 #ifndef SIM_RAFT_HOST_H
 #define SIM_RAFT_HOST_H
 
-#include "core/raft/raft.h"
-#include "core/table/table.h"
+#include "core/node/node.h"
 #include "sim/common/clock.h"
 #include "sim/raft/disk.h"
 
@@ -71,8 +70,8 @@ struct host {
     enum host_state state;
     bool stays_down;    /* it is not started again before the liveness phase */
     uint64_t life;      /* counts starts and ends: events for another one are void */
-    struct raft raft;   /* while it is up */
-    struct table table; /* likewise */
+    struct node node;   /* while it is up */
+    struct table table; /* likewise, its */
     struct disk disk;
     struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
     struct ghost_known known[RAFT_MEMBERS_MAX]; /* of the directories of others, by their slots */
@@ -92,10 +91,7 @@ struct host {
     gavel_ns armed_for; /* the instant that the core asked for, on its clock */
     gavel_ns woken_at;  /* the last instant, and how often at that instant */
     unsigned wakes;
-    int fuse;             /* above 0: it dies after this many actions */
-    struct message *held; /* waiting for the disk, oldest first */
-    struct message *held_last;
-    uint64_t told;          /* the seq that the node knows to be durable */
+    int fuse;               /* above 0: it dies after so many actions */
     uint64_t declared_dead; /* the incarnation that a forged obituary is about */
     bool is_failed;         /* its disk failed */
     struct host_work work;
@@ -135,8 +131,11 @@ void host_resume(struct cluster *cluster, struct host *host);
  */
 void host_arm(struct cluster *cluster, struct host *host);
 
-/* step.c: one step of the core with all its consequences. The node may be dead afterwards. */
-enum gavel_status host_step(struct cluster *cluster, struct host *host, struct raft_event *event);
+/* step.c: an event with all that follows from it, and what Raft said to it. The node may be dead
+ * afterwards. */
+enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct node_event event);
+/* The same for an event of Raft. */
+enum gavel_status host_step(struct cluster *cluster, struct host *host, const struct raft_event *event);
 /* An event for the node. */
 void host_take(struct cluster *cluster, const struct event *event);
 
@@ -170,8 +169,8 @@ void host_work_take(struct cluster *cluster, const struct event *event);
 void host_work_write(struct cluster *cluster, const struct event *event);
 
 /* machine.c: the state machine of a node and its clients. */
-void machine_restore(struct cluster *cluster, struct host *host);
-void machine_apply(struct cluster *cluster, struct host *host, raft_index first, raft_index last);
+void machine_restored(struct cluster *cluster, struct host *host);
+void machine_applied(struct cluster *cluster, struct host *host, const struct node_action *action);
 void machine_compact(struct cluster *cluster, struct host *host);
 void machine_read_ready(struct cluster *cluster, struct host *host, uint64_t id, raft_index index);
 void machine_read_lost(struct host *host, uint64_t id);

@@ -12,20 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void machine_restore(struct cluster *cluster, struct host *host)
+void machine_restored(struct cluster *cluster, struct host *host)
 {
-    const struct raft_snapshot *snapshot = &host->raft.snapshot;
+    raft_index index = host->node.raft.snapshot.index;
 
-    if (snapshot->size == 0)
-        table_done(&host->table);
-    if (snapshot->size > 0 && table_snapshot_decode(&host->table, snapshot->data, snapshot->size) != GAVEL_OK)
-        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot read the snapshot at %llu", host->label,
-                        (unsigned long long)snapshot->index);
-    host->compacted = snapshot->index;
-    host->machine_index = snapshot->index;
-    if (snapshot->index > 0)
-        raft_referee_restored(cluster->referee, cluster->now, host->id, snapshot->index,
-                              table_digest(&host->table));
+    host->compacted = index;
+    host->machine_index = index;
+    if (index > 0)
+        raft_referee_restored(cluster->referee, cluster->now, host->id, index, table_digest(&host->table));
 }
 
 void machine_clear(struct host *host)
@@ -70,26 +64,22 @@ static void answer_reads(struct cluster *cluster, struct host *host)
     host->read_count = kept;
 }
 
-void machine_apply(struct cluster *cluster, struct host *host, raft_index first, raft_index last)
+void machine_applied(struct cluster *cluster, struct host *host, const struct node_action *action)
 {
-    for (raft_index index = first; index <= last; index++) {
-        const struct raft_entry *entry = raft_log_at(&host->raft.log, index);
+    const struct raft_entry *entry = action->applied.entry;
+    raft_index index = action->applied.index;
 
-        if (!entry || index != host->machine_index + 1)
-            cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s is to apply entry %llu after %llu%s",
-                            host->label, (unsigned long long)index, (unsigned long long)host->machine_index,
-                            entry ? "" : ", and does not have it");
-        host->machine_index = index;
-        if (entry->kind == RAFT_ENTRY_DATA && cluster->watch.apply)
-            cluster->watch.apply(cluster->watch.context, cluster, host, index, entry);
-        else if (entry->kind == RAFT_ENTRY_DATA &&
-                 table_apply(&host->table, index, entry->data, entry->size) != GAVEL_OK)
-            cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "the table of %s refuses entry %llu",
-                            host->label, (unsigned long long)index);
-        raft_referee_applied(cluster->referee, cluster->now, host->id, index, entry,
-                             table_digest(&host->table));
-        acknowledge(cluster, host, index, entry->term);
-    }
+    if (index != host->machine_index + 1)
+        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s applies entry %llu after %llu", host->label,
+                        (unsigned long long)index, (unsigned long long)host->machine_index);
+    host->machine_index = index;
+    if (entry->kind == RAFT_ENTRY_DATA && cluster->watch.applied)
+        cluster->watch.applied(cluster->watch.context, cluster, host, action);
+    else if (action->applied.status != GAVEL_OK)
+        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "the table of %s refuses entry %llu", host->label,
+                        (unsigned long long)index);
+    raft_referee_applied(cluster->referee, cluster->now, host->id, index, entry, table_digest(&host->table));
+    acknowledge(cluster, host, index, entry->term);
     answer_reads(cluster, host);
 }
 

@@ -51,9 +51,9 @@ static raft_index committed_config(const struct cluster *cluster)
         struct raft_config config;
         raft_index index = 0;
 
-        if (host_is_up(host) && host->raft.config_index <= host->raft.commit &&
-            host->raft.config_index > newest)
-            newest = host->raft.config_index;
+        if (host_is_up(host) && host->node.raft.config_index <= host->node.raft.commit &&
+            host->node.raft.config_index > newest)
+            newest = host->node.raft.config_index;
         disk_config(&host->disk, &config, &index);
         if (host->state != HOST_UNUSED && index <= host->disk.state.commit && index > newest)
             newest = index;
@@ -92,9 +92,9 @@ bool members_decide(struct cluster *cluster, unsigned slots)
             return false;
         if (!host_is_up(host))
             continue;
-        if (host->raft.config_index >= newest && !decides(&host->raft.config, slots))
+        if (host->node.raft.config_index >= newest && !decides(&host->node.raft.config, slots))
             return false;
-        if (host->raft.change != RAFT_CHANGE_NONE && !decides(&host->raft.change_target, slots))
+        if (host->node.raft.change != RAFT_CHANGE_NONE && !decides(&host->node.raft.change_target, slots))
             return false;
     }
     return true;
@@ -115,10 +115,10 @@ static struct claim claim_of(const struct host *host)
     raft_index index;
 
     if (host_is_up(host) && !host->is_failed) {
-        claim.last_term = raft_log_last_term(&host->raft.log);
-        claim.last_index = raft_log_last(&host->raft.log);
-        claim.config = host->raft.config;
-        claim.may_stand = raft_is_voter(&host->raft) || host->raft.is_leaving;
+        claim.last_term = raft_log_last_term(&host->node.raft.log);
+        claim.last_index = raft_log_last(&host->node.raft.log);
+        claim.config = host->node.raft.config;
+        claim.may_stand = raft_is_voter(&host->node.raft) || host->node.raft.is_leaving;
         return claim;
     }
     claim.last_term = disk->entry_count ? disk->entries[disk->entry_count - 1].term : disk->snapshot.term;
@@ -284,9 +284,9 @@ void order_members(struct cluster *cluster)
     struct raft_member *member;
     struct host *outsider;
 
-    if (!leader || leader->raft.config.is_joint)
+    if (!leader || leader->node.raft.config.is_joint)
         return;
-    target = leader->raft.config;
+    target = leader->node.raft.config;
     member = &target.members[which % target.count];
     outsider = find_outsider(cluster, &target);
     switch (what) {
@@ -350,14 +350,14 @@ void members_replace(struct cluster *cluster)
 
         if (host->state != HOST_DAMAGED)
             continue;
-        if (!leader || !raft_config_find(&leader->raft.config, host->id)) {
+        if (!leader || !raft_config_find(&leader->node.raft.config, host->id)) {
             is_done &= leader != NULL;
             continue;
         }
         is_done = false;
-        if (leader->raft.config.is_joint || leader->raft.change != RAFT_CHANGE_NONE)
+        if (leader->node.raft.config.is_joint || leader->node.raft.change != RAFT_CHANGE_NONE)
             continue;
-        target = leader->raft.config;
+        target = leader->node.raft.config;
         remove_member(&target, host->id);
         fresh = cluster->replaced & 1U << i ? NULL : find_new(cluster);
         if (fresh)

@@ -118,7 +118,6 @@ struct message *net_copy(struct cluster *cluster, const struct raft_message *bod
     struct message *message = new_message(cluster);
 
     message->body = *body;
-    message->after = 0;
     message->is_false = false;
     message->next = NULL;
     if (body->kind == RAFT_MSG_APPEND && body->append.entry_count > 0)
@@ -250,7 +249,7 @@ void net_send(struct cluster *cluster, struct message *message, unsigned from)
         net_deliver(cluster, net_copy(cluster, body), at + luck.again);
     } else if (luck.is_echoed) {
         echo(cluster, body, at + luck.delay);
-    } else if (luck.is_raised && cluster->hosts[to].raft.config.count > 0) {
+    } else if (luck.is_raised && cluster->hosts[to].node.raft.config.count > 0) {
         raise_term(cluster, body, at + luck.delay); /* who joins knows no term yet, and takes any */
     }
     net_deliver(cluster, message, at);

@@ -17,7 +17,6 @@ struct event;
 /* A message under way, or one that waits for its disk. */
 struct message {
     struct raft_message body; /* its pointers lead into what follows */
-    uint64_t after;           /* must be durable first */
     bool is_false;            /* no node and no guard made it */
     struct raft_entry *entries;
     size_t entry_capacity;

@@ -45,10 +45,10 @@ static unsigned worst_target(const struct host *leader)
 {
     const struct raft_peer *worst = NULL;
 
-    for (size_t i = 0; i < leader->raft.peer_count; i++) {
-        const struct raft_peer *peer = &leader->raft.peers[i];
+    for (size_t i = 0; i < leader->node.raft.peer_count; i++) {
+        const struct raft_peer *peer = &leader->node.raft.peers[i];
 
-        if (raft_config_votes(&leader->raft.config, peer->id) && (!worst || peer->match < worst->match))
+        if (raft_config_votes(&leader->node.raft.config, peer->id) && (!worst || peer->match < worst->match))
             worst = peer;
     }
     return worst ? (unsigned)worst->id - 1 : leader->slot;
@@ -86,9 +86,9 @@ static gavel_ns ask_again_at(struct cluster *cluster)
     bool waits = cluster_chance(cluster, stream, 500);
     const struct host *leader = cluster_leader(cluster);
 
-    if (!waits || !leader || leader->raft.transfer.phase == RAFT_TRANSFER_NONE)
+    if (!waits || !leader || leader->node.raft.transfer.phase == RAFT_TRANSFER_NONE)
         return at;
-    return ns_max(clock_real(&leader->clock, leader->raft.transfer.give_up_at), cluster->now) +
+    return ns_max(clock_real(&leader->clock, leader->node.raft.transfer.give_up_at), cluster->now) +
            cluster->profile.timer_late + after;
 }
 

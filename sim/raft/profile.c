@@ -138,7 +138,6 @@ static void draw_times(struct profile *p, struct prng *prng)
     p->compact_after = (unsigned)prng_between(prng, 1, 60);
     if (!(p->faults & FAULT_BIT(FAULT_COMPACT)))
         p->compact_after = 200;
-    p->releases_first = prng_chance(prng, 500);
 }
 
 /* Mostly a minority is far away, or has slow disks; now and then anybody. */

@@ -105,9 +105,7 @@ struct profile {
     gavel_ns propose_every;
     gavel_ns read_every;
     gavel_ns act_every;
-    unsigned compact_after; /* entries; 0: never */
-    /* messages that waited for a write leave before the node learns that it is durable */
-    bool releases_first;
+    unsigned compact_after; /* entries; 0 never */
 };
 
 /* nodes 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn. */

@@ -115,7 +115,7 @@ struct reach {
 static bool answers_in_time(const void *context, raft_id id)
 {
     const struct reach *reach = context;
-    const struct raft_settings *s = &reach->leader->raft.settings;
+    const struct raft_settings *s = &reach->leader->node.raft.settings;
     unsigned from = reach->leader->slot;
     unsigned to = (unsigned)id - 1;
     gavel_ns promise = ns_max(s->promise, reach->cluster->profile.settings[to].promise);
@@ -132,21 +132,21 @@ void shape_check_target(struct cluster *cluster, const struct host *leader)
     struct reach reach = {cluster, leader};
 
     if (!(cluster->profile.faults & FAULT_BIT(FAULT_BEYOND)) &&
-        !answers_in_time(&reach, leader->raft.transfer.target))
+        !answers_in_time(&reach, leader->node.raft.transfer.target))
         cluster_violate(cluster, RAFT_INVARIANT_REACH,
                         "%s works and hands over to %s, which is too far away to work", leader->label,
-                        cluster_label(cluster, leader->raft.transfer.target));
+                        cluster_label(cluster, leader->node.raft.transfer.target));
 }
 
 void shape_check_config(struct cluster *cluster, const struct host *leader)
 {
     struct reach reach = {cluster, leader};
-    struct raft_config target = leader->raft.config;
+    struct raft_config target = leader->node.raft.config;
 
     if (!target.is_joint || cluster->profile.faults & FAULT_BIT(FAULT_BEYOND) ||
-        leader->raft.change != RAFT_CHANGE_JOINT)
+        leader->node.raft.change != RAFT_CHANGE_JOINT)
         return;
-    raft_config_leave(&leader->raft.config, &target);
+    raft_config_leave(&leader->node.raft.config, &target);
     if (!raft_config_decides(&target, answers_in_time, &reach))
         cluster_violate(cluster, RAFT_INVARIANT_REACH,
                         "%s changes the members so that no majority answers it in time for a lease",

@@ -18,10 +18,10 @@ static void see_news(struct cluster *cluster, const struct host *host, enum raft
 {
     switch (news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        if (host->raft.role == RAFT_CANDIDATE && !raft_is_voter(&host->raft))
+        if (host->node.raft.role == RAFT_CANDIDATE && !raft_is_voter(&host->node.raft))
             cluster_see(cluster, SIGHT_LEAVERS);
-        if (host->raft.role == RAFT_LEADER)
-            cluster_see(cluster, raft_is_caretaker(&host->raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
+        if (host->node.raft.role == RAFT_LEADER)
+            cluster_see(cluster, raft_is_caretaker(&host->node.raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
         break;
     case RAFT_NEWS_TRANSFER_DONE:
         cluster_see(cluster, SIGHT_TRANSFERS);

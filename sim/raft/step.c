@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Steps of a node: an event goes into the core, and what comes out is carried
- * out in order. Messages that depend on a write wait for it. A node may die
- * after any of its actions, and after any message that had waited.
+ * Steps of a node: an event goes into node_step(), as in gaveld, and what comes
+ * out is carried out in order. A node may die after any of its actions.
  */
+#include "base/assert.h"
+#include "core/node/node.h"
 #include "sim/raft/chaos.h"
 #include "sim/raft/shape.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
+#include <stdlib.h>
+
 /* A node that is woken so often at one instant does not get anywhere. */
 #define WAKES_MAX 1000
 
-static void leave(struct cluster *cluster, struct host *host, struct message *message)
+static void send(struct cluster *cluster, struct host *host, const struct raft_message *body)
 {
+    struct message *message = net_copy(cluster, body);
     const char *reason = NULL;
 
     if (raft_message_check(&message->body, &reason) != GAVEL_OK)
@@ -22,22 +26,6 @@ static void leave(struct cluster *cluster, struct host *host, struct message *me
                         "%s sends a message that raft_message_check() refuses: %s", host->label, reason);
     raft_referee_sent(cluster->referee, cluster->now, host->id, &message->body);
     net_send(cluster, message, host->slot);
-}
-
-static void send(struct cluster *cluster, struct host *host, const struct raft_action *action)
-{
-    struct message *message = net_copy(cluster, &action->send.message);
-
-    message->after = action->send.after;
-    if (message->after <= host->told) {
-        leave(cluster, host, message);
-        return;
-    }
-    if (host->held_last)
-        host->held_last->next = message;
-    else
-        host->held = message;
-    host->held_last = message;
 }
 
 /* Burns the fuse of a node that is to die between two of its actions. True: it is dead. */
@@ -49,60 +37,61 @@ static bool burn(struct cluster *cluster, struct host *host)
     return true;
 }
 
-/* What waited for the disk leaves, as far as it may. False: the node has died over it. */
-static bool release_held(struct cluster *cluster, struct host *host)
+static void forward(struct cluster *cluster, struct host *host, const struct node_forwarded *forwarded)
 {
-    struct message **link = &host->held;
-    struct message *last = NULL;
-
-    while (*link) {
-        struct message *message = *link;
-
-        if (message->after > host->told) {
-            last = message;
-            link = &message->next;
-            continue;
-        }
-        *link = message->next;
-        message->next = NULL;
-        if (!*link)
-            host->held_last = last;
-        leave(cluster, host, message);
-        if (burn(cluster, host))
-            return false;
+    if (cluster->watch.forward(cluster->watch.context, cluster, host, forwarded) || forwarded->is_answer)
+        return;
+    if (cluster->unsent_count == cluster->unsent_capacity) {
+        cluster->unsent_capacity = cluster->unsent_capacity > 0 ? 2 * cluster->unsent_capacity : 64;
+        cluster->unsent = realloc(cluster->unsent, cluster->unsent_capacity * sizeof *cluster->unsent);
+        ASSERT(cluster->unsent);
     }
-    host->held_last = last;
-    return true;
+    cluster->unsent[cluster->unsent_count++] = forwarded->number;
 }
 
-static void carry_out(struct cluster *cluster, struct host *host, const struct raft_action *action)
+static void read(struct cluster *cluster, struct host *host, const struct raft_action *action)
+{
+    if (action->kind == RAFT_READ_READY)
+        machine_read_ready(cluster, host, action->read.id, action->read.index);
+    else
+        machine_read_lost(host, action->read.id);
+}
+
+static void carry_out(struct cluster *cluster, struct host *host, const struct node_action *action)
 {
     switch (action->kind) {
-    case RAFT_PERSIST:
-        disk_write(cluster, host, &action->persist);
+    case NODE_PERSIST:
+        disk_write(cluster, host, action->persist);
         break;
-    case RAFT_SEND:
-        send(cluster, host, action);
+    case NODE_SEND:
+        send(cluster, host, action->message);
         break;
-    case RAFT_APPLY:
-        machine_apply(cluster, host, action->apply.first, action->apply.last);
+    case NODE_FORWARD:
+        forward(cluster, host, &action->forward);
         break;
-    case RAFT_RESTORE:
-        machine_restore(cluster, host);
+    case NODE_ANSWER:
+        cluster->watch.answer(cluster->watch.context, cluster, host, action->answer);
         break;
-    case RAFT_CLAIM:
-        host_work_claim(cluster, host, action->claim.term, action->claim.lease_epoch);
+    case NODE_APPLIED:
+        machine_applied(cluster, host, action);
         break;
-    case RAFT_STOP_WORK:
+    case NODE_RESTORED:
+        machine_restored(cluster, host);
+        break;
+    case NODE_WORK_START:
+        host_work_claim(cluster, host, action->work.term, action->work.lease_epoch);
+        break;
+    case NODE_WORK_STOP:
         host_work_stop(cluster, host);
         break;
-    case RAFT_READ_READY:
-        machine_read_ready(cluster, host, action->read.id, action->read.index);
+    case NODE_READ:
+        read(cluster, host, action->read);
         break;
-    case RAFT_READ_LOST:
-        machine_read_lost(host, action->read.id);
-        break;
-    case RAFT_TELL:
+    case NODE_FAIL:
+        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",
+                        host->label);
+    case NODE_WATCH: /* whoever simulates clients knows their processes */
+    case NODE_TELL:
         break;
     }
 }
@@ -122,60 +111,114 @@ static bool asks(const struct raft_actions *actions, raft_id peer, uint64_t roun
 /* A round asks for promises. Whatever else a member is sent may wait for its disk, a promise need not. */
 static void check_round(struct cluster *cluster, const struct host *host, uint64_t before)
 {
-    const struct raft *raft = &host->raft;
+    const struct raft *raft = &host->node.raft;
 
     if (raft->role != RAFT_LEADER || raft->lead_round == before)
         return;
     for (size_t i = 0; i < raft->peer_count; i++)
-        if (!asks(&cluster->actions, raft->peers[i].id, raft->lead_round))
+        if (!asks(&cluster->actions.raft, raft->peers[i].id, raft->lead_round))
             cluster_violate(cluster, RAFT_INVARIANT_ASKED, "%s begins a round and does not ask node %llu",
                             host->label, (unsigned long long)raft->peers[i].id);
 }
 
-enum gavel_status host_step(struct cluster *cluster, struct host *host, struct raft_event *event)
+/* What a step of Raft has done, before anything of it is carried out. */
+static void look(struct cluster *cluster, struct host *host, raft_index config_index, bool worked)
 {
-    struct raft_actions *actions = &cluster->actions;
-    raft_index config_index = host->raft.config_index;
-    uint64_t round = host->raft.lead_round;
-    bool may_choose =
-        host->raft.work == RAFT_WORK_RUNNING && event->kind == RAFT_TRANSFER && event->transfer.target == 0;
+    const struct node_actions *actions = &cluster->actions;
+    const struct raft *raft = &host->node.raft;
+
+    if (cluster->trace)
+        for (size_t i = 0; i < actions->raft.count; i++)
+            cluster_trace_action(cluster, host, &actions->raft.items[i]);
+    raft_referee_after(cluster->referee, cluster->now, host->id, &actions->event, actions->status,
+                       &actions->raft);
+    cluster->hash =
+        hash_add(cluster->hash, raft->state.term * 64 + (uint64_t)raft->role * 8 + actions->raft.count);
+    cluster->hash = hash_add(cluster->hash, raft->commit);
+    if (raft->config_index < config_index && raft->snapshot.index < config_index)
+        cluster_see(cluster, SIGHT_ROLLBACKS);
+    if (raft->config_index > config_index && raft->role == RAFT_LEADER)
+        chaos_ambush_change(cluster, host);
+    if (raft->config_index > config_index && raft->role == RAFT_LEADER)
+        shape_check_config(cluster, host);
+    if (worked && actions->event.kind == RAFT_TRANSFER && actions->event.transfer.target == 0 &&
+        actions->status == GAVEL_OK)
+        shape_check_target(cluster, host);
+    for (size_t i = 0; i < actions->raft.count; i++) {
+        cluster_see_action(cluster, host, &actions->raft.items[i]);
+        chaos_ambush(cluster, host, &actions->raft.items[i]);
+    }
+}
+
+/* One step of the node. False: it has died over it. */
+static bool step(struct cluster *cluster, struct host *host, struct node_event *event)
+{
+    struct node_actions *actions = &cluster->actions;
+    raft_index config_index = host->node.raft.config_index;
+    uint64_t round = host->node.raft.lead_round;
+    bool worked = host->node.raft.work == RAFT_WORK_RUNNING;
     uint64_t life = host->life;
-    enum gavel_status status;
 
     event->now = host_clock(cluster, host);
-    raft_referee_before(cluster->referee, cluster->now, host->id, event);
-    status = raft_step(&host->raft, event, actions);
-    if (cluster->trace)
-        for (size_t i = 0; i < actions->count; i++)
-            cluster_trace_action(cluster, host, &actions->items[i]);
-    raft_referee_after(cluster->referee, cluster->now, host->id, event, status, actions);
-    check_round(cluster, host, round);
-    cluster->hash =
-        hash_add(cluster->hash, host->raft.state.term * 64 + (uint64_t)host->raft.role * 8 + actions->count);
-    cluster->hash = hash_add(cluster->hash, host->raft.commit);
-    if (host->raft.config_index < config_index && host->raft.snapshot.index < config_index)
-        cluster_see(cluster, SIGHT_ROLLBACKS);
-    if (host->raft.config_index > config_index && host->raft.role == RAFT_LEADER)
-        chaos_ambush_change(cluster, host);
-    if (host->raft.config_index > config_index && host->raft.role == RAFT_LEADER)
-        shape_check_config(cluster, host);
-    if (may_choose && status == GAVEL_OK)
-        shape_check_target(cluster, host);
+    event->wall_ms = cluster_wall_ms(cluster);
+    raft_referee_before(cluster->referee, cluster->now, host->id);
+    node_step(&host->node, event, actions);
+    if (actions->has_stepped) {
+        check_round(cluster, host, round);
+        look(cluster, host, config_index, worked);
+    }
+    if (cluster->watch.looked)
+        cluster->watch.looked(cluster->watch.context, cluster, host);
+    cluster->hash = hash_add(cluster->hash, (uint64_t)event->kind * 4096 + actions->count);
     for (size_t i = 0; i < actions->count; i++) {
-        cluster_see_action(cluster, host, &actions->items[i]);
-        chaos_ambush(cluster, host, &actions->items[i]);
         carry_out(cluster, host, &actions->items[i]);
         if (burn(cluster, host) || host->life != life)
-            return status;
+            return false;
     }
-    if (host->work.runs && host->raft.work == RAFT_WORK_RUNNING)
-        host->work.deadline = raft_deadline(&host->raft);
+    if (host->work.runs && host->node.raft.work == RAFT_WORK_RUNNING)
+        host->work.deadline = raft_deadline(&host->node.raft);
+    return true;
+}
+
+/* The event, and all that it leaves to do. */
+static bool step_all(struct cluster *cluster, struct host *host, struct node_event *event,
+                     enum gavel_status *ret_status)
+{
+    bool is_alive = step(cluster, host, event);
+
+    *ret_status = cluster->actions.status;
+    while (is_alive && node_has_next(&host->node))
+        is_alive = step(cluster, host, &(struct node_event){.kind = NODE_NEXT});
+    return is_alive;
+}
+
+enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct node_event event)
+{
+    enum gavel_status status, ignored;
+    bool is_alive;
+    uint64_t life = host->life;
+
+    cluster->unsent_count = 0;
+    is_alive = step_all(cluster, host, &event, &status);
+    while (is_alive && cluster->unsent_count > 0) {
+        uint64_t number = cluster->unsent[--cluster->unsent_count];
+
+        is_alive =
+            step_all(cluster, host, &(struct node_event){.kind = NODE_UNSENT, .unsent = number}, &ignored);
+    }
+    if (!is_alive)
+        return status;
     host_arm(cluster, host);
     if (host->machine_index >= host->compacted + cluster->profile.compact_after)
         machine_compact(cluster, host);
     if (cluster->watch.stepped && host->life == life)
         cluster->watch.stepped(cluster->watch.context, cluster, host);
     return status;
+}
+
+enum gavel_status host_step(struct cluster *cluster, struct host *host, const struct raft_event *event)
+{
+    return host_feed(cluster, host, (struct node_event){.kind = NODE_RAFT, .raft = *event});
 }
 
 static void take_timer(struct cluster *cluster, struct host *host, uint64_t number)
@@ -185,7 +228,7 @@ static void take_timer(struct cluster *cluster, struct host *host, uint64_t numb
     if (number != host->timer)
         return;
     host->timer_at = NEVER;
-    if (host_clock(cluster, host) < raft_wake_at(&host->raft)) {
+    if (host_clock(cluster, host) < raft_wake_at(&host->node.raft)) {
         host_arm(cluster, host);
         return;
     }
@@ -200,22 +243,15 @@ static void take_timer(struct cluster *cluster, struct host *host, uint64_t numb
 static void take_told(struct cluster *cluster, struct host *host, uint64_t seq)
 {
     struct raft_event event = {.kind = RAFT_PERSISTED, .seq = seq};
-    uint64_t life = host->life;
 
-    if (host->is_failed)
-        return;
-    host->told = seq;
-    if (cluster->profile.releases_first && !release_held(cluster, host))
-        return;
-    (void)host_step(cluster, host, &event); /* nothing to refuse */
-    if (host->life == life && !cluster->profile.releases_first)
-        (void)release_held(cluster, host); /* whether it died over it does not matter here */
+    if (!host->is_failed)
+        (void)host_step(cluster, host, &event); /* nothing to refuse */
 }
 
 static void take_failure(struct cluster *cluster, struct host *host)
 {
     struct raft_event event = {.kind = RAFT_DISK_FAILED};
-    gavel_ns later = cluster_between(cluster, STREAM_NODE, 0, host->raft.settings.stop_margin);
+    gavel_ns later = cluster_between(cluster, STREAM_NODE, 0, host->node.raft.settings.stop_margin);
     uint64_t life = host->life;
 
     host->is_failed = true;

@@ -191,7 +191,7 @@ void cluster_trace_action(struct cluster *cluster, const struct host *host, cons
                      (ull)action->apply.last);
         break;
     case RAFT_RESTORE:
-        TRACE(cluster, host, "takes the snapshot at %llu", (ull)host->raft.snapshot.index);
+        TRACE(cluster, host, "takes the snapshot at %llu", (ull)host->node.raft.snapshot.index);
         break;
     case RAFT_CLAIM:
         TRACE(cluster, host, "CLAIMS with token %llu.%llu", (ull)action->claim.term,

@@ -22,7 +22,7 @@ static void plan_act(struct cluster *cluster, struct host *host)
 /* When the watchdog must look again; at least a little later. */
 static void plan_watchdog(struct cluster *cluster, struct host *host)
 {
-    gavel_ns margin = host->raft.settings.stop_margin;
+    gavel_ns margin = host->node.raft.settings.stop_margin;
     gavel_ns at = cluster->now + 100 * NS_PER_MS;
 
     if (host->work.deadline != NEVER)
@@ -37,7 +37,7 @@ void host_work_claim(struct cluster *cluster, struct host *host, raft_term term,
         .runs = true,
         .term = term,
         .lease_epoch = lease_epoch,
-        .deadline = raft_deadline(&host->raft),
+        .deadline = raft_deadline(&host->node.raft),
     };
     plan_act(cluster, host);
     plan_watchdog(cluster, host);
@@ -47,7 +47,7 @@ void host_work_claim(struct cluster *cluster, struct host *host, raft_term term,
 
 void host_work_stop(struct cluster *cluster, struct host *host)
 {
-    gavel_ns margin = host->raft.settings.stop_margin;
+    gavel_ns margin = host->node.raft.settings.stop_margin;
     gavel_ns takes = cluster_between(cluster, STREAM_WORK, 0, margin);
     gavel_ns slow = cluster_length(cluster, STREAM_WORK, NS_PER_MS, NS_PER_S);
     bool is_quick = cluster_chance(cluster, STREAM_WORK, 500);
@@ -83,7 +83,7 @@ static void act(struct cluster *cluster, struct host *host)
     gavel_ns at = cluster->now + (is_slow && cluster->profile.mood != MOOD_CALM ? underway : 0);
 
     plan_act(cluster, host);
-    if (!raft_is_working(&host->raft, host_clock(cluster, host)))
+    if (!raft_is_working(&host->node.raft, host_clock(cluster, host)))
         return;
     cluster_push(cluster, at, EVENT_WRITE, host->slot)->nonce =
         (struct nonce){.high = host->work.term, .low = host->work.lease_epoch};
@@ -92,7 +92,7 @@ static void act(struct cluster *cluster, struct host *host)
 /* Also of a frozen node: the watchdog is another process. */
 static void look(struct cluster *cluster, struct host *host)
 {
-    gavel_ns margin = host->raft.settings.stop_margin;
+    gavel_ns margin = host->node.raft.settings.stop_margin;
     gavel_ns now = host_clock(cluster, host);
 
     if (!host->work.runs)

@@ -18,7 +18,9 @@
 struct cluster *cluster_new(void)
 {
     struct cluster *cluster = zeroed(1, sizeof *cluster);
+    enum gavel_status status = node_actions_init(&cluster->actions);
 
+    ASSERT(status == GAVEL_OK);
     cluster->referee = raft_referee_new();
     return cluster;
 }
@@ -32,6 +34,8 @@ void cluster_free(struct cluster *cluster)
     net_done(&cluster->network);
     heap_done(&cluster->heap);
     raft_referee_free(cluster->referee);
+    node_actions_done(&cluster->actions);
+    free(cluster->unsent);
     free(cluster);
 }
 
@@ -75,8 +79,8 @@ struct host *cluster_leader(struct cluster *cluster)
     for (unsigned i = 0; i < cluster->used; i++) {
         struct host *host = &cluster->hosts[i];
 
-        if (host_is_up(host) && host->raft.role == RAFT_LEADER &&
-            (!leader || host->raft.state.term > leader->raft.state.term))
+        if (host_is_up(host) && host->node.raft.role == RAFT_LEADER &&
+            (!leader || host->node.raft.state.term > leader->node.raft.state.term))
             leader = host;
     }
     return leader;
@@ -90,7 +94,7 @@ struct host *cluster_some_leader(struct cluster *cluster, unsigned stream)
     for (unsigned i = 0; i < SLOTS_MAX && is_any; i++) {
         struct host *host = &cluster->hosts[(first + i) % SLOTS_MAX];
 
-        if (host_is_up(host) && host->raft.role == RAFT_LEADER)
+        if (host_is_up(host) && host->node.raft.role == RAFT_LEADER)
             return host;
     }
     return cluster_leader(cluster);
@@ -101,7 +105,7 @@ struct host *cluster_worker(struct cluster *cluster)
     for (unsigned i = 0; i < cluster->used; i++) {
         struct host *host = &cluster->hosts[i];
 
-        if (host_is_up(host) && raft_is_working(&host->raft, host_clock(cluster, host)))
+        if (host_is_up(host) && raft_is_working(&host->node.raft, host_clock(cluster, host)))
             return host;
     }
     return NULL;

@@ -89,10 +89,17 @@ struct cluster_watch {
      * still there. */
     void (*started)(void *context, struct cluster *cluster, struct host *host);
     void (*ended)(void *context, struct cluster *cluster, struct host *host);
-    /* Applies an entry of data to its table. */
-    void (*apply)(void *context, struct cluster *cluster, struct host *host, raft_index index,
-                  const struct raft_entry *entry);
-    /* A step with all its actions is over, and the node lives. May step it again. */
+    /* It has taken a step, and nothing of that is carried out yet. */
+    void (*looked)(void *context, struct cluster *cluster, struct host *host);
+    /* Its table has applied an entry of data: NODE_APPLIED. */
+    void (*applied)(void *context, struct cluster *cluster, struct host *host,
+                    const struct node_action *action);
+    /* NODE_FORWARD, false if it cannot be sent; and NODE_ANSWER. */
+    bool (*forward)(void *context, struct cluster *cluster, struct host *host,
+                    const struct node_forwarded *forwarded);
+    void (*answer)(void *context, struct cluster *cluster, struct host *host,
+                   const struct forwarder_answer *answer);
+    /* An event with all that came of it is over, and the node lives. */
     void (*stepped)(void *context, struct cluster *cluster, struct host *host);
     /* A SERVICE event. */
     void (*service)(void *context, struct cluster *cluster, const struct event *event);
@@ -187,7 +194,10 @@ struct cluster {
     uint64_t events;
     uint64_t hash;
     struct cluster_counts counts;
-    struct raft_actions actions;
+    struct node_actions actions;
+    uint64_t *unsent; /* requests that the node that takes a step could not send */
+    size_t unsent_count;
+    size_t unsent_capacity;
     struct cluster_watch watch;
     struct trace *trace; /* NULL: no story is wanted */
     jmp_buf escape;      /* where a violation ends the run */
@@ -207,7 +217,13 @@ void cluster_begin(struct cluster *cluster, const struct profile *profile, uint6
  */
 bool cluster_advance(struct cluster *cluster, gavel_ns until);
 
-/* Adds an event at `at`; the caller fills in what it is about. */
+/* For people to read, and the same at all nodes. */
+static inline int64_t cluster_wall_ms(const struct cluster *cluster)
+{
+    return 1700000000000 + cluster->now / NS_PER_MS;
+}
+
+/* Something happens at `at`; fill in what it is about. */
 struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind kind, unsigned slot);
 
 /* Ends the run: jumps to cluster->escape. */

@@ -327,6 +327,11 @@ void campaign_act(struct program *program, unsigned group)
 
     if (!candidacy_may_work(program, candidacy, group))
         candidacy_rest(program, group);
+    if (candidacy->must_look) {
+        candidacy->must_look = false;
+        pending_ask(program, PENDING_LOOK, group);
+        return;
+    }
     if (program->is_closing || program_clock(program) >= program->deadline || candidacy->is_asking ||
         candidacy->is_leaving)
         return;

@@ -205,7 +205,7 @@ static void welcome(struct service *service, struct connection *connection)
     welcome.cluster = cluster;
     welcome.node = service->host->label;
     welcome.revision = service->host->table.revision;
-    welcome.drift_ppm = (uint32_t)service->host->raft.settings.drift_ppm;
+    welcome.drift_ppm = (uint32_t)service->host->node.raft.settings.drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     connection_send_down(service->testbed, connection, &frame);
@@ -259,14 +259,15 @@ static void take_up(struct service *service, struct connection *connection, Gave
             answer_locally(service, connection, frame->ask);
             break;
         }
-        forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
+        service_ask(service, connection->number, frame);
         break;
     case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
         sessionless_keep(service, frame->keep_alive);
-        forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
+        if (service->is_up)
+            service_ask(service, connection->number, frame);
         break;
     default:
-        forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
+        service_ask(service, connection->number, frame);
         break;
     }
 }
@@ -296,8 +297,8 @@ static bool arrive_up(struct testbed *testbed, const struct event *event, struct
     if (is_end) {
         connection->is_up = false;
         watch_end_all(connection);
-        forwarder_forget(&service->forwarder, connection->number);
         retire(testbed, connection);
+        service_feed(service, (struct node_event){.kind = NODE_CLIENT_GONE, .client.id = connection->number});
         return true;
     }
     status = client_frame_unpack(packet->bytes, packet->size, &frame, &reason);

@@ -3,9 +3,7 @@
 /* What a node tells the leader: that processes of its machine are dead. */
 #include "sim/session/world.h"
 
-#include "wire/client.h"
-
-#include <stdlib.h>
+#include "base/assert.h"
 
 static bool is_dead(const struct service *service, int32_t pid)
 {
@@ -17,71 +15,63 @@ static bool is_dead(const struct service *service, int32_t pid)
     return false;
 }
 
-static void tell(struct service *service, const Gavel__Op *op)
-{
-    Gavel__Request request;
-    Gavel__ClientFrame frame;
-    Gavel__Op *ops[] = {(Gavel__Op *)(uintptr_t)op};
-    uint8_t *bytes;
-    size_t size;
+/* Sessions and leases of a run, together. */
+#define OPS_MAX 512
 
-    gavel__request__init(&request);
-    gavel__client_frame__init(&frame);
-    if (service->frontend.is_open) {
-        frontend_report_deaths(&service->frontend, service_clock(service), testbed_wall_ms(service->testbed),
-                               &op, 1);
-        return;
-    }
-    if (service->host->raft.leader == 0)
-        return; /* the tick tells again */
-    request.n_ops = 1;
-    request.ops = ops;
-    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
-    frame.request = &request;
-    if (client_frame_pack(&frame, &bytes, &size) != GAVEL_OK)
-        return;
-    (void)forwarded_send(service, service->host->raft.leader, false, NUMBER_OF_DEATHS,
-                         service->host->raft.state.incarnation, bytes + CLIENT_LENGTH_BYTES,
-                         size - CLIENT_LENGTH_BYTES, true);
-    free(bytes);
+struct report {
+    Gavel__Op ops[OPS_MAX];
+    const Gavel__Op *list[OPS_MAX];
+    union {
+        Gavel__CloseSession close;
+        Gavel__Release release;
+    } bodies[OPS_MAX];
+    size_t count;
+};
+
+static Gavel__Op *next_op(struct report *report, Gavel__Op__WhatCase what)
+{
+    Gavel__Op *op = &report->ops[report->count];
+
+    ASSERT(report->count < OPS_MAX);
+    gavel__op__init(op);
+    op->what_case = what;
+    op->close_session = &report->bodies[report->count].close; /* the oneof is one pointer */
+    report->list[report->count++] = op;
+    return op;
 }
 
 /* All that the table has of the dead. */
 void deaths_report(struct service *service)
 {
     const struct table *table = &service->host->table;
+    struct report report = {.count = 0};
 
     if (service->dead_count == 0)
         return;
     for (struct table_session *session = table_session_first(table); session;
          session = table_session_next(session)) {
-        Gavel__CloseSession close;
-        Gavel__Op op;
+        Gavel__CloseSession *close;
 
-        gavel__close_session__init(&close);
-        gavel__op__init(&op);
         if (session->process.pid == 0 || !is_dead(service, session->process.pid))
             continue;
-        close.session = session->id;
-        close.ending = GAVEL__ENDING__ENDING_DEAD;
-        op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
-        op.close_session = &close;
-        tell(service, &op);
+        close = next_op(&report, GAVEL__OP__WHAT_CLOSE_SESSION)->close_session;
+        gavel__close_session__init(close);
+        close->session = session->id;
+        close->ending = GAVEL__ENDING__ENDING_DEAD;
     }
     for (struct table_group *group = table_group_from(table, ""); group; group = table_group_next(group)) {
-        Gavel__Release release;
-        Gavel__Op op;
+        Gavel__Release *release;
 
-        gavel__release__init(&release);
-        gavel__op__init(&op);
         if (!group->is_held || group->session || group->process.pid == 0 ||
             !is_dead(service, group->process.pid))
             continue;
-        release.group = group->name;
-        release.epoch = group->epoch;
-        release.is_dead = true;
-        op.what_case = GAVEL__OP__WHAT_RELEASE;
-        op.release = &release;
-        tell(service, &op);
+        release = next_op(&report, GAVEL__OP__WHAT_RELEASE)->release;
+        gavel__release__init(release);
+        release->group = group->name;
+        release->epoch = group->epoch;
+        release->is_dead = true;
     }
+    if (report.count > 0)
+        service_feed(service, (struct node_event){.kind = NODE_DEATHS,
+                                                  .deaths = {.ops = report.list, .count = report.count}});
 }

@@ -5,27 +5,40 @@
 
 #include "wire/client.h"
 
-#include <stdlib.h>
-
-static void push(struct service *from, unsigned to, gavel_ns at, bool is_answer, uint64_t number,
-                 uint64_t incarnation, const uint8_t *bytes, size_t size)
+static void push(struct service *from, gavel_ns at, const struct node_forwarded *forwarded)
 {
-    struct packet *packet = packet_new(from->testbed, bytes, size);
+    struct packet *packet = packet_new(from->testbed, forwarded->bytes, forwarded->size);
 
     packet->from = from->host->slot;
-    packet->is_answer = is_answer;
-    packet->number = number;
-    packet->incarnation = incarnation;
-    testbed_push_packet(from->testbed, at, TESTBED_FORWARDED, to, packet);
+    packet->is_answer = forwarded->is_answer;
+    packet->number = forwarded->number;
+    packet->incarnation = forwarded->incarnation;
+    testbed_push_packet(from->testbed, at, TESTBED_FORWARDED, (unsigned)forwarded->peer - 1, packet);
 }
 
-bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t number, uint64_t incarnation,
-                    const uint8_t *bytes, size_t size, bool may_double)
+/* Connections between nodes double nothing; a write without a session counts on that. */
+static bool may_double(const struct node_forwarded *forwarded)
+{
+    Gavel__ClientFrame *frame;
+    const char *reason;
+    bool may;
+
+    if (forwarded->is_answer || forwarded->number == NODE_NUMBER_OF_DEATHS)
+        return true;
+    if (client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)
+        return false;
+    may = frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST || frame->request->session != 0;
+    client_frame_free(frame);
+    return may;
+}
+
+bool forwarded_send(struct service *from, const struct node_forwarded *forwarded)
 {
     struct testbed *testbed = from->testbed;
     struct cluster *cluster = testbed->cluster;
-    const struct link *link = &cluster->network.links[from->host->slot][to - 1];
-    gavel_ns *newest = &testbed->forwarded_newest[from->host->slot][to - 1];
+    unsigned to = (unsigned)forwarded->peer - 1;
+    const struct link *link = &cluster->network.links[from->host->slot][to];
+    gavel_ns *newest = &testbed->forwarded_newest[from->host->slot][to];
     gavel_ns tail = testbed_length(testbed, TESTBED_STREAM_NET, 2 * NS_PER_MS, 2 * NS_PER_S);
     gavel_ns again = testbed_length(testbed, TESTBED_STREAM_NET, 100 * NS_PER_US, NS_PER_S);
     bool is_unsent =
@@ -47,36 +60,21 @@ bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t 
         at += tail;
     else
         *newest = at = ns_max(at, *newest + 1);
-    if (is_twice && may_double && testbed_has(testbed, CLIENT_FAULT_TWICE))
-        push(from, (unsigned)to - 1, at + again, is_answer, number, incarnation, bytes, size);
-    push(from, (unsigned)to - 1, at, is_answer, number, incarnation, bytes, size);
+    if (is_twice && testbed_has(testbed, CLIENT_FAULT_TWICE) && may_double(forwarded))
+        push(from, at + again, forwarded);
+    push(from, at, forwarded);
     return true;
 }
 
 static void take(struct service *service, const struct packet *packet)
 {
-    gavel_ns now = service_clock(service);
-    bool is_working = raft_is_working(&service->host->raft, now);
-    int64_t wall_ms = testbed_wall_ms(service->testbed);
-    Gavel__ClientFrame *frame;
-    const char *reason;
-
-    if (packet->is_answer && packet->incarnation != service->host->raft.state.incarnation)
-        return; /* for whom we were before */
-    if (client_frame_unpack(packet->bytes, packet->size, &frame, &reason) != GAVEL_OK)
-        return;
-    if (packet->is_answer)
-        forwarder_reply(&service->forwarder, now, packet->number, frame);
-    else if (packet->number != NUMBER_OF_DEATHS)
-        frontend_take(&service->frontend, now, is_working, wall_ms,
-                      (struct frontend_ticket){.origin = packet->from + 1,
-                                               .tag = packet->number,
-                                               .incarnation = packet->incarnation},
-                      frame);
-    else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        frontend_report_deaths(&service->frontend, now, wall_ms,
-                               (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
-    client_frame_free(frame);
+    service_feed(service, (struct node_event){.kind = NODE_FORWARDED,
+                                              .forwarded = {.peer = packet->from + 1,
+                                                            .is_answer = packet->is_answer,
+                                                            .number = packet->number,
+                                                            .incarnation = packet->incarnation,
+                                                            .bytes = packet->bytes,
+                                                            .size = packet->size}});
 }
 
 /* A node that has restarted hears what was sent to it before, too. */
@@ -94,6 +92,4 @@ void forwarded_take(struct testbed *testbed, const struct event *event)
     if (put_off == NOT_PUT_OFF)
         take(service, packet);
     packet_free(testbed, packet);
-    if (put_off == NOT_PUT_OFF)
-        service_settle(service);
 }

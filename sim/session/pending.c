@@ -153,6 +153,12 @@ void pending_answer(struct program *program, const struct client_action *action)
     found->kind = PENDING_NONE;
     if (pending.kind == PENDING_LOOK)
         program->candidacies[pending.group].is_looking = false;
+    /* A node that lags behind has not seen what the watch counts as told: then neither would tell of it. */
+    if (pending.kind == PENDING_LOOK && (!answer || answer->status != GAVEL_OK ||
+                                         answer->revision < program->candidacies[pending.group].told)) {
+        program->candidacies[pending.group].must_look = true;
+        return;
+    }
     if (!answer || answer->status != GAVEL_OK)
         return;
     if (pending.kind == PENDING_READ_COUNT)

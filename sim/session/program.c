@@ -57,6 +57,9 @@ static void take_watch(struct program *program, const struct client_action *acti
     struct testbed *testbed = program->testbed;
     unsigned group = (unsigned)action->token - 1;
 
+    program->candidacies[group].told = action->revision > program->candidacies[group].told
+                                           ? action->revision
+                                           : program->candidacies[group].told;
     if (action->kind == CLIENT_DO_CHANGE) {
         testbed_see(testbed, SESSION_SIGHT_CHANGES);
         session_referee_sees(testbed->referee, program->index, group, action->change);

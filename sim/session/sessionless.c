@@ -34,7 +34,7 @@ static void steal(struct service *service)
     request.principal = THIEF;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | THIEF, &frame);
+    service_ask(service, SESSIONLESS_BIT | THIEF, &frame);
 }
 
 /* Somebody who has learnt its id keeps the session of another alive, at the same node and the same moment. */
@@ -54,7 +54,7 @@ void sessionless_keep(struct service *service, const Gavel__KeepAlive *of_owner)
     keep_alive.principal = THIEF;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep_alive;
-    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | THIEF, &frame);
+    service_ask(service, SESSIONLESS_BIT | THIEF, &frame);
 }
 
 /* A note that nobody else writes, without a session: through the API of this node. */
@@ -96,8 +96,7 @@ void sessionless_ask(struct service *service)
     request.ops = ops;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | testbed->sessionless_count,
-                   &frame);
+    service_ask(service, SESSIONLESS_BIT | testbed->sessionless_count, &frame);
 }
 
 void sessionless_answered(struct service *service, uint64_t number, const Gavel__ClientFrame *frame)

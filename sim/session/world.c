@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "sim/common/memory.h"
 #include "sim/raft/chaos.h"
+#include "wire/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +41,6 @@ unsigned testbed_group_of(const char *name)
     while (group < GROUPS_MAX && strcmp(name, testbed_group_name(group)) != 0)
         group++;
     return group;
-}
-
-int64_t testbed_wall_ms(const struct testbed *testbed)
-{
-    return 1700000000000 + testbed->cluster->now / NS_PER_MS;
 }
 
 /* ---- packets and events ---- */
@@ -102,12 +98,6 @@ void testbed_push_packet(struct testbed *testbed, gavel_ns at, enum testbed_even
 
 /* ---- what the nodes tell ---- */
 
-static void claimed(void *context, struct cluster *cluster, struct host *host)
-{
-    (void)cluster;
-    service_claimed(context, host);
-}
-
 static void stopped(void *context, struct cluster *cluster, struct host *host)
 {
     (void)cluster;
@@ -126,11 +116,56 @@ static void ended(void *context, struct cluster *cluster, struct host *host)
     service_ended(context, host);
 }
 
-static void apply(void *context, struct cluster *cluster, struct host *host, raft_index index,
-                  const struct raft_entry *entry)
+static void applied(void *context, struct cluster *cluster, struct host *host,
+                    const struct node_action *action)
+{
+    struct testbed *testbed = context;
+    const struct raft_entry *entry = action->applied.entry;
+
+    session_referee_applied(testbed->referee, cluster->now, action->applied.index, &host->table, entry->data,
+                            entry->size, action->applied.status, action->applied.results,
+                            action->applied.count);
+}
+
+/* A keep-alive that is answered by a leader without a lease. */
+static void check_lease(struct testbed *testbed, struct host *host, const uint8_t *bytes, size_t size)
+{
+    Gavel__ClientFrame *frame;
+    const char *reason;
+
+    if (raft_is_working(&host->node.raft, host_clock(testbed->cluster, host)) ||
+        client_frame_unpack(bytes, size, &frame, &reason) != GAVEL_OK)
+        return;
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT && frame->kept->status == GAVEL_OK)
+        session_referee_has_no_lease(testbed->referee, host->label);
+    client_frame_free(frame);
+}
+
+static void looked(void *context, struct cluster *cluster, struct host *host)
+{
+    const struct frontend_reply *reply;
+
+    (void)cluster;
+    STAILQ_FOREACH(reply, &host->node.own_replies, next)
+        check_lease(context, host, reply->bytes + CLIENT_LENGTH_BYTES, reply->size - CLIENT_LENGTH_BYTES);
+}
+
+static bool forward(void *context, struct cluster *cluster, struct host *host,
+                    const struct node_forwarded *forwarded)
+{
+    struct testbed *testbed = context;
+
+    (void)cluster;
+    if (forwarded->is_answer)
+        check_lease(testbed, host, forwarded->bytes, forwarded->size);
+    return forwarded_send(&testbed->services[host->slot], forwarded);
+}
+
+static void answer(void *context, struct cluster *cluster, struct host *host,
+                   const struct forwarder_answer *answer)
 {
     (void)cluster;
-    service_apply(context, host, index, entry);
+    service_answer(context, host, answer);
 }
 
 static void stepped(void *context, struct cluster *cluster, struct host *host)
@@ -321,11 +356,13 @@ void testbed_play(struct testbed *testbed, const struct session_profile *profile
     testbed->profile = *profile;
     begin(testbed, seed);
     cluster->trace = trace;
-    cluster->watch = (struct cluster_watch){.claimed = claimed,
-                                            .stopped = stopped,
+    cluster->watch = (struct cluster_watch){.stopped = stopped,
                                             .started = started,
                                             .ended = ended,
-                                            .apply = apply,
+                                            .looked = looked,
+                                            .applied = applied,
+                                            .forward = forward,
+                                            .answer = answer,
                                             .stepped = stepped,
                                             .service = run_service,
                                             .healed = healed,

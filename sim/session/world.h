@@ -7,18 +7,16 @@
  *     program ── connection ──► service of a node ── forwarded request ──► service of the leader
  *     (a real client)           (a real forwarder)                         (a real frontend and table)
  *
- * A service is what src/daemon makes of a forwarder, a frontend and the table
- * of a node. A connection carries frames in order and may break; forwarded
- * requests may be lost, late or duplicated. A program has a clock of its own,
- * may be stopped, killed and started again, and works in groups while it leads
- * them.
+ * A service is what src/daemon puts around a node for its clients; the rest is
+ * node_step() with its forwarder, frontend and table. A connection carries
+ * frames in order and breaks; forwarded requests are lost, late and doubled. A
+ * program has its own clock, is stopped, killed and started again, and works in
+ * groups while it leads them.
  */
 #ifndef SIM_SESSION_WORLD_H
 #define SIM_SESSION_WORLD_H
 
 #include "core/session/client.h"
-#include "core/session/forwarder.h"
-#include "core/session/frontend.h"
 #include "core/table/history.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -96,26 +94,12 @@ struct connection {
     LIST_HEAD(, watch) watches;
 };
 
-/* An answer of a frontend for the forwarder of the same node. */
-struct own_answer {
-    STAILQ_ENTRY(own_answer) link;
-    uint64_t number;
-    Gavel__ClientFrame *frame;
-};
-
 #define DEAD_MAX 64
 
 struct service {
     struct testbed *testbed;
     struct host *host;
     bool is_up;
-    bool is_over; /* its node has died while it was busy */
-    unsigned depth;
-    bool is_settling;
-    struct forwarder forwarder;
-    struct frontend frontend;
-    gavel_ns applying_at;
-    STAILQ_HEAD(, own_answer) own_answers;
     uint64_t timer;
     gavel_ns timer_at; /* real */
     gavel_ns alive_at; /* the thread of its clients ran; on its clock */
@@ -155,6 +139,8 @@ struct candidacy {
     bool is_asking;  /* a campaign or a claim is under way */
     bool is_leaving; /* a withdrawal or a release is under way */
     bool is_looking;
+    bool must_look; /* again, soon: the last look showed nothing, or what is old */
+    uint64_t told;  /* the newest revision that its watch has told */
     bool is_ineligible;
     int32_t priority;
     uint64_t void_up_to; /* mandates up to this epoch have been given up */
@@ -278,18 +264,18 @@ static inline gavel_ns testbed_length(struct testbed *testbed, unsigned stream, 
 const char *testbed_group_name(unsigned group);
 /* By its name; GROUPS_MAX: none of ours. */
 unsigned testbed_group_of(const char *name);
-int64_t testbed_wall_ms(const struct testbed *testbed);
 
 /* service.c */
 void service_clear(struct service *service);
 void service_started(struct testbed *testbed, struct host *host);
 void service_ended(struct testbed *testbed, struct host *host);
-void service_claimed(struct testbed *testbed, struct host *host);
-void service_stopped(struct testbed *testbed, struct host *host);
-void service_apply(struct testbed *testbed, struct host *host, raft_index index,
-                   const struct raft_entry *entry);
+void service_stopped(struct testbed *testbed, const struct host *host);
+void service_answer(struct testbed *testbed, struct host *host, const struct forwarder_answer *answer);
 void service_settle(struct service *service);
 void service_take(struct testbed *testbed, const struct event *event);
+/* An event for its node. The service is down afterwards if its node has died. */
+void service_feed(struct service *service, struct node_event event);
+void service_ask(struct service *service, uint64_t client, const Gavel__ClientFrame *frame);
 gavel_ns service_clock(const struct service *service);
 /* Not while it is stopped or late. */
 enum put_off { NOT_PUT_OFF, PUT_OFF, VOID };
@@ -299,10 +285,8 @@ enum put_off service_put_off(struct testbed *testbed, const struct event *event,
 #define SESSIONLESS_BIT (UINT64_C(1) << 62)
 #define THIEF (UINT64_C(1) << 61) /* a caller that uses the session of another */
 
-/* forwarded.c: requests from node to node, and their answers; deaths have no number and no answer */
-#define NUMBER_OF_DEATHS 0
-bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t number, uint64_t incarnation,
-                    const uint8_t *bytes, size_t size, bool may_double);
+/* forwarded.c: requests from node to node, and their answers */
+bool forwarded_send(struct service *from, const struct node_forwarded *forwarded);
 void forwarded_take(struct testbed *testbed, const struct event *event);
 
 /* deaths.c: what a node tells the leader about processes of its machine */

@@ -98,7 +98,10 @@
     X(NEW_TERM_EACH_TIME,        "new-term-each-time", "a candidate that nobody has refused begins a new term at each timeout") \
     X(PRE_VOTE_WHILE_VOTING,     "pre-vote-while-voting", "a voter whose vote is on its way to disk grants a pre-vote") \
     X(SILENT_WHILE_WRITING,      "silent-while-writing", "a follower says nothing to its leader while its disk writes its promise") \
-    X(SNAPSHOT_AS_HEARTBEAT,     "snapshot-as-heartbeat", "a snapshot takes the place of a heartbeat, whose promise then waits for the disk")
+    X(SNAPSHOT_AS_HEARTBEAT,     "snapshot-as-heartbeat", "a snapshot takes the place of a heartbeat, whose promise then waits for the disk") \
+    X(NODE_SENDS_AT_ONCE,     "node-sends-at-once", "the node sends a message before the write is durable that it depends on") \
+    X(NODE_FORGETS_HELD,      "node-forgets-held", "a message that waited for the disk is not sent when the write is durable") \
+    X(NODE_SKIPS_AN_ENTRY,    "node-skips-an-entry", "of several entries that are committed together the first is not applied")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \
@@ -123,7 +126,12 @@
     X(WATCH_TOO_LATE,         "watch-too-late", "on the next connection a watch goes on one revision too late") \
     X(WATCH_REPEATS,          "watch-repeats", "on the next connection a watch tells again what was told")    \
     X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions") \
-    X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well")
+    X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well") \
+    X(NODE_STAYS_OPEN,        "node-stays-open", "the front end goes on when the work must stop") \
+    X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \
+    X(NODE_FORGETS_CLIENTS,   "node-forgets-clients", "the answer that another leader gave is not told to the client") \
+    X(NODE_FORGETS_LEADER,    "node-forgets-leader", "the forwarder is not told that another node leads") \
+    X(NODE_PROPOSES_TWICE,    "node-proposes-twice", "a batch of commands that the log has taken is taken for refused")
 /* clang-format on */
 
 /* Runs of candidates catch the bugs of the candidate, runs of nodes those of the cluster, and runs of clients

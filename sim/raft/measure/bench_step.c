@@ -61,7 +61,7 @@ static bool run_round(struct cluster *cluster, struct raft *leader, size_t round
     samples->items[AT_LEADER][round] =
         time_step(leader, (struct raft_event){.kind = RAFT_TIMER, .now = leader->heartbeat_at}, &sent);
     for (unsigned i = 0; i < NODES; i++) {
-        struct raft *follower = &cluster->hosts[i].raft;
+        struct raft *follower = &cluster->hosts[i].node.raft;
         const struct raft_message *message = message_to(&sent, follower->state.id);
         const struct raft_message *answer;
 
@@ -139,7 +139,7 @@ int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
     if (!leader)
         goto out;
     for (size_t i = 0; i < ROUNDS; i++)
-        if (!run_round(cluster, &leader->raft, i, samples))
+        if (!run_round(cluster, &leader->node.raft, i, samples))
             goto out;
     print(samples);
     code = 0;

@@ -119,8 +119,7 @@ void raft_referee_ended(struct raft_referee *referee, gavel_ns at, raft_id id)
     shadow->is_working = false;
 }
 
-void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
-                         const struct raft_event *event)
+void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id)
 {
     struct shadow *shadow = shadow_of(referee, id);
     const struct raft *raft = shadow->raft;
@@ -129,8 +128,8 @@ void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
     referee->counts.checks++;
     ASSERT(raft);
     if (shadow->incarnation <= shadow->dead_incarnation)
-        raft_referee_violate(referee, RAFT_INVARIANT_OBITUARY,
-                             "node %llu takes a step after its death (event %d)", (ull)id, (int)event->kind);
+        raft_referee_violate(referee, RAFT_INVARIANT_OBITUARY, "node %llu takes a step after its death",
+                             (ull)id);
     shadow->before = (struct view){
         .term = raft->state.term,
         .vote = raft->state.vote,

@@ -140,8 +140,7 @@ void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struc
 void raft_referee_ended(struct raft_referee *referee, gavel_ns at, raft_id id);
 
 /* Around each raft_step(). */
-void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
-                         const struct raft_event *event);
+void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id);
 void raft_referee_after(struct raft_referee *referee, gavel_ns at, raft_id id, const struct raft_event *event,
                         enum gavel_status status, const struct raft_actions *actions);
 

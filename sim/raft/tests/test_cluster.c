@@ -183,16 +183,16 @@ static void test_a_node_starts_with_what_its_disk_has(void **state)
 {
     struct cluster *cluster = begin_plain(state, 3);
     struct host *host = cluster_worker(cluster);
-    uint64_t incarnation = host->raft.state.incarnation;
+    uint64_t incarnation = host->node.raft.state.incarnation;
     raft_term term = host->disk.state.term;
     raft_index last;
 
     host_die(cluster, host, false, "dies");
     last = host->disk.snapshot.index + host->disk.entry_count;
     host_start(cluster, host);
-    assert_true(host->raft.state.incarnation == incarnation + 1);
-    assert_true(host->raft.state.term == term);
-    assert_true(raft_log_last(&host->raft.log) == last);
+    assert_true(host->node.raft.state.incarnation == incarnation + 1);
+    assert_true(host->node.raft.state.term == term);
+    assert_true(raft_log_last(&host->node.raft.log) == last);
     assert_true(cluster_advance(cluster, cluster->now + 3 * NS_PER_S));
     assert_non_null(cluster_worker(cluster));
 }
@@ -205,13 +205,13 @@ static void test_a_frozen_node_does_nothing_and_hears_later_what_waited(void **s
     raft_index commit;
 
     host_freeze(cluster, host, cluster->now + 100 * NS_PER_MS, false);
-    commit = host->raft.commit;
+    commit = host->node.raft.commit;
     assert_int_equal(client_propose(cluster, leader, 1, 8), GAVEL_OK);
     assert_true(cluster_advance(cluster, cluster->now + 99 * NS_PER_MS));
-    assert_true(leader->raft.commit > commit);
-    assert_true(host->raft.commit == commit);
+    assert_true(leader->node.raft.commit > commit);
+    assert_true(host->node.raft.commit == commit);
     assert_true(cluster_advance(cluster, cluster->now + 60 * NS_PER_MS));
-    assert_true(host->raft.commit > commit);
+    assert_true(host->node.raft.commit > commit);
 }
 
 static void test_a_leader_that_is_frozen_has_its_work_ended_by_the_watchdog(void **state)
@@ -239,8 +239,8 @@ static void test_nothing_passes_a_cut_and_all_passes_once_mended(void **state)
     for (unsigned i = 0; i < 3; i++)
         net_mend(cluster, leader->slot, i);
     assert_true(cluster_advance(cluster, cluster->now + NS_PER_S));
-    assert_int_equal(leader->raft.role, RAFT_FOLLOWER);
-    assert_true(leader->raft.commit + 5 > cluster_worker(cluster)->raft.commit);
+    assert_int_equal(leader->node.raft.role, RAFT_FOLLOWER);
+    assert_true(leader->node.raft.commit + 5 > cluster_worker(cluster)->node.raft.commit);
 }
 
 static void test_a_mac_is_good_only_for_its_certificate(void **state)

@@ -94,10 +94,8 @@ static void sync_state(struct fixture *f, unsigned who, uint64_t seq, raft_term 
 
 static void tell_before(struct fixture *f, unsigned who)
 {
-    struct raft_event event = {.kind = RAFT_TIMER, .now = f->now};
-
     f->actions.count = 0;
-    raft_referee_before(f->referee, f->now, who + 1, &event);
+    raft_referee_before(f->referee, f->now, who + 1);
 }
 
 static void tell_after(struct fixture *f, unsigned who)
@@ -178,7 +176,7 @@ static void claim(struct fixture *f, unsigned who)
         if (i == who)
             continue;
         f->actions.count = 0;
-        raft_referee_before(f->referee, f->now, who + 1, &event);
+        raft_referee_before(f->referee, f->now, who + 1);
         raft_referee_after(f->referee, f->now, who + 1, &event, GAVEL_OK, &f->actions);
     }
     tell_before(f, who);

@@ -325,7 +325,6 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
     put_in_line(&portion);
     ASSERT(portion.count == 0);
     ASSERT(portion.commands <= COMMANDS_MAX);
-    frontend_flush(frontend, now);
 }
 
 gavel_ns frontend_wake_at(const struct frontend *frontend)

@@ -3,10 +3,10 @@
 /*
  * The life of a forwarded request:
  *
- *     taken ──► waits ──────────────────► out ──► answered
- *                 ▲  deliver()              │
- *                 └── refused, new leader, ─┘
- *                     no answer for long
+ *     taken ──► waits ──► outgoing ──► out ──► answered
+ *                 ▲           │         │
+ *                 └───────────┴─────────┘
+ *                   unsent, refused, new leader, no answer for long
  *
  * and from anywhere to its end when its time is over. Forwardings stand in a list,
  * keep-alives before the others and of these the oldest first; whoever is due is found by walking it, which
@@ -41,6 +41,9 @@ static void forwarding_free(struct forwarder_forwarding *forwarding)
 {
     if (!forwarding)
         return;
+    for (size_t i = 0; i < forwarding->part_count; i++)
+        forwarder_answer_free(forwarding->parts[i].answer);
+    forwarder_answer_free(forwarding->answer);
     client_frame_free(forwarding->frame);
     free(forwarding->bytes);
     free(forwarding->parts);
@@ -49,10 +52,12 @@ static void forwarding_free(struct forwarder_forwarding *forwarding)
     free(forwarding);
 }
 
-void forwarder_init(struct forwarder *forwarder, const struct forwarder_hands *hands)
+void forwarder_init(struct forwarder *forwarder)
 {
-    *forwarder = (struct forwarder){.hands = *hands, .wake_at = NEVER};
+    *forwarder = (struct forwarder){.wake_at = NEVER};
     TAILQ_INIT(&forwarder->forwardings);
+    TAILQ_INIT(&forwarder->outgoing);
+    STAILQ_INIT(&forwarder->answers);
     RB_INIT(&forwarder->by_number);
 }
 
@@ -61,10 +66,18 @@ static bool is_keep_alive(const struct forwarder_forwarding *forwarding)
     return forwarding->part_count > 0;
 }
 
+static void take_from_outgoing(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
+{
+    if (forwarding->is_outgoing)
+        TAILQ_REMOVE(&forwarder->outgoing, forwarding, in_outgoing);
+    forwarding->is_outgoing = false;
+}
+
 static void drop(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
 {
     ASSERT(forwarder->count > 0);
     ASSERT(forwarder->bytes >= forwarding->size);
+    take_from_outgoing(forwarder, forwarding);
     if (is_keep_alive(forwarding)) {
         ASSERT(forwarder->keep_alives > 0);
         forwarder->keep_alives--;
@@ -79,11 +92,15 @@ static void drop(struct forwarder *forwarder, struct forwarder_forwarding *forwa
 void forwarder_done(struct forwarder *forwarder)
 {
     struct forwarder_forwarding *forwarding;
+    struct forwarder_answer *answer;
 
     while ((forwarding = TAILQ_FIRST(&forwarder->forwardings)))
         drop(forwarder, forwarding);
+    while ((answer = forwarder_take_answer(forwarder)))
+        forwarder_answer_free(answer);
     forwarding_free(forwarder->gathering);
     forwarder->gathering = NULL;
+    ASSERT(TAILQ_EMPTY(&forwarder->outgoing));
     ASSERT(forwarder->count == 0);
     ASSERT(forwarder->bytes == 0);
     ASSERT(forwarder->keep_alives == 0);
@@ -122,7 +139,7 @@ static void renumber(struct forwarder *forwarder, struct forwarder_forwarding *f
 }
 
 /* To the leader that there is. */
-static bool carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
+static void carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
 {
     ASSERT(forwarder->leader != 0);
     ASSERT(forwarding->frame);
@@ -130,21 +147,53 @@ static bool carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_fo
         ASSERT(!forwarding->is_out); /* what must not be carried twice is under way once at the most */
     if (forwarding->has_been_out && !forwarding->may_repeat)
         renumber(forwarder, forwarding);
-    forwarding->is_out = forwarder->hands.deliver(
-        forwarder->hands.user, forwarder->leader, forwarding->number, forwarding->frame,
-        forwarding->bytes + CLIENT_LENGTH_BYTES, forwarding->size - CLIENT_LENGTH_BYTES);
-    if (!forwarding->is_out) {
-        doubt(forwarder, now);
-        return false;
-    }
-    forwarder->counts.carried++;
-    if (forwarding->has_been_out)
-        forwarder->counts.again++;
+    take_from_outgoing(forwarder, forwarding); /* it waited for a leader that is none any more */
+    TAILQ_INSERT_TAIL(&forwarder->outgoing, forwarding, in_outgoing);
+    forwarding->is_outgoing = forwarding->is_out = true;
+    forwarding->had_been_out = forwarding->has_been_out;
     forwarding->has_been_out = true;
     forwarding->node = forwarder->leader;
     forwarding->term = forwarder->term;
     forwarding->again_at = forwarding->may_repeat ? now + FORWARDER_AGAIN : NEVER;
+}
+
+uint64_t forwarder_delivers_to(const struct forwarder *forwarder)
+{
+    const struct forwarder_forwarding *forwarding = TAILQ_FIRST(&forwarder->outgoing);
+
+    return forwarding ? forwarding->node : 0;
+}
+
+bool forwarder_take_delivery(struct forwarder *forwarder, struct forwarder_delivery *ret_delivery)
+{
+    struct forwarder_forwarding *forwarding = TAILQ_FIRST(&forwarder->outgoing);
+
+    if (!forwarding)
+        return false;
+    ASSERT(forwarding->is_out);
+    take_from_outgoing(forwarder, forwarding);
+    forwarder->counts.carried++;
+    if (forwarding->had_been_out)
+        forwarder->counts.again++;
+    *ret_delivery = (struct forwarder_delivery){.node = forwarding->node,
+                                                .number = forwarding->number,
+                                                .frame = forwarding->frame,
+                                                .bytes = forwarding->bytes + CLIENT_LENGTH_BYTES,
+                                                .size = forwarding->size - CLIENT_LENGTH_BYTES};
     return true;
+}
+
+void forwarder_unsent(struct forwarder *forwarder, gavel_ns now, uint64_t number)
+{
+    struct forwarder_forwarding wanted = {.number = number};
+    struct forwarder_forwarding *forwarding = RB_FIND(forwarder_numbers, &forwarder->by_number, &wanted);
+
+    if (!forwarding || !forwarding->is_out || forwarding->is_outgoing)
+        return;
+    forwarding->is_out = false;
+    forwarding->has_been_out = forwarding->had_been_out;
+    doubt(forwarder, now);
+    forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
 }
 
 static void give_up(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
@@ -183,8 +232,7 @@ static void work(struct forwarder *forwarder, gavel_ns now)
         }
         if (left > 0 && (!forwarding->is_out || forwarding->again_at <= now)) {
             left--;
-            if (!carry(forwarder, now, forwarding))
-                left = 0;
+            carry(forwarder, now, forwarding);
         }
         forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
     }
@@ -227,7 +275,7 @@ static void send_off(struct forwarder *forwarder, gavel_ns now, struct forwarder
     forwarder->count++;
     forwarder->bytes += forwarding->size;
     if (may_carry)
-        (void)carry(forwarder, now, forwarding); /* if not, it waits */
+        carry(forwarder, now, forwarding);
     forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
 }
 
@@ -293,13 +341,13 @@ static void tend_gathered(struct forwarder *forwarder, gavel_ns now)
 }
 
 static void take_keep_alive(struct forwarder *forwarder, gavel_ns now, uint64_t client,
-                            const Gavel__ClientFrame *frame)
+                            const Gavel__ClientFrame *frame, struct forwarder_answer *answer)
 {
     const Gavel__KeepAlive *keep_alive = frame->keep_alive;
     enum gavel_status status = GAVEL_OK;
 
     if (keep_alive->n_sessions > CLIENT_SESSIONS_MAX) {
-        forwarder_fail(forwarder, client, keep_alive->tag, frame->what_case, GAVEL_ERR_INVALID, "");
+        forwarder_fail(forwarder, &answer, client, keep_alive->tag, frame->what_case, GAVEL_ERR_INVALID, "");
         return;
     }
     if (forwarder->gathering &&
@@ -320,10 +368,10 @@ static void take_keep_alive(struct forwarder *forwarder, gavel_ns now, uint64_t 
         }
     }
     if (status == GAVEL_OK)
-        status = forwarder_merge(forwarder->gathering, client, keep_alive);
+        status = forwarder_merge(forwarder->gathering, client, keep_alive, &answer);
     if (status == GAVEL_OK)
         return;
-    forwarder_fail(forwarder, client, keep_alive->tag, frame->what_case, status, "");
+    forwarder_fail(forwarder, &answer, client, keep_alive->tag, frame->what_case, status, "");
     if (forwarder->gathering && !is_keep_alive(forwarder->gathering)) { /* it was for nobody else */
         forwarding_free(forwarder->gathering);
         forwarder->gathering = NULL;
@@ -331,7 +379,7 @@ static void take_keep_alive(struct forwarder *forwarder, gavel_ns now, uint64_t 
 }
 
 static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t client, uint64_t tag,
-                            const Gavel__ClientFrame *frame)
+                            const Gavel__ClientFrame *frame, struct forwarder_answer *answer)
 {
     bool is_request = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     gavel_ns timeout = is_request && frame->request->timeout_ms > 0 ? ns_from_ms(frame->request->timeout_ms)
@@ -350,9 +398,10 @@ static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t 
         status = seal(forwarding, frame, &reason);
     if (status != GAVEL_OK) {
         forwarding_free(forwarding);
-        forwarder_fail(forwarder, client, tag, frame->what_case, status, reason);
+        forwarder_fail(forwarder, &answer, client, tag, frame->what_case, status, reason);
         return;
     }
+    forwarding->answer = answer;
     forwarding->client = client;
     forwarding->tag = tag;
     forwarding->may_repeat = !is_request || frame->request->session != 0;
@@ -362,19 +411,24 @@ static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t 
     send_off(forwarder, now, forwarding);
 }
 
-void forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
-                    const Gavel__ClientFrame *frame)
+enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                                 const Gavel__ClientFrame *frame)
 {
+    struct forwarder_answer *answer = calloc(1, sizeof *answer);
+
+    if (!answer)
+        return GAVEL_ERR_NO_MEMORY;
     forwarder->counts.taken++;
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        take_forwarding(forwarder, now, client, frame->request->tag, frame);
+        take_forwarding(forwarder, now, client, frame->request->tag, frame, answer);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK)
-        take_forwarding(forwarder, now, client, frame->ask->tag, frame);
+        take_forwarding(forwarder, now, client, frame->ask->tag, frame, answer);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
-        take_keep_alive(forwarder, now, client, frame);
+        take_keep_alive(forwarder, now, client, frame, answer);
     else
-        forwarder_fail(forwarder, client, 0, frame->what_case, GAVEL_ERR_INVALID,
+        forwarder_fail(forwarder, &answer, client, 0, frame->what_case, GAVEL_ERR_INVALID,
                        "this is not for the leader of the cluster");
+    return GAVEL_OK;
 }
 
 static void forget_parts(struct forwarder_forwarding *forwarding, uint64_t client)
@@ -404,6 +458,7 @@ void forwarder_forget(struct forwarder *forwarder, uint64_t client)
 /* It was not done, or it may be done again: see frontend.c for what ERR_NOT_LEADER says of a write. */
 static void refused(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
 {
+    take_from_outgoing(forwarder, forwarding);
     forwarding->is_out = false;
     if (forwarder->leader != 0)
         doubt(forwarder, now);

@@ -2,10 +2,11 @@
 
 /*
  * The forwarder: carries what the clients of this node ask to whoever leads the
- * cluster, and brings the answer back. Pure.
+ * cluster, and brings the answer back. Pure: it calls nobody; the caller takes
+ * out what is to be delivered and what is answered.
  *
- *     client ──► forwarder_take() ──► deliver(leader, frame) ──► the leader's frontend
- *     client ◄── answer(tag)   ◄── forwarder_reply() ◄──────────────┘
+ *     client ──► forwarder_take() ──► forwarder_take_delivery() ──► the leader's frontend
+ *     client ◄── forwarder_take_answer() ◄── forwarder_reply() ◄────────┘
  *
  * It keeps each frame until it is answered: if the leader changes, or says that
  * it does not lead (yet), the frame is carried again. That is safe: a request
@@ -29,6 +30,7 @@
 #include "wire/client.pb-c.h"
 
 #include <bsd/sys/tree.h>
+#include <gavel/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,27 +47,37 @@
 #define FORWARDER_TIMEOUT_MAX (60 * NS_PER_S)
 #define FORWARDER_KEEP_TIMEOUT (1 * NS_PER_S) /* of keep-alives: clients send new ones anyway */
 
-struct forwarder_hands {
-    /* To that node (maybe ourselves), under this number, which forwarder_reply() gets back. `bytes` is the
-     * packed frame, without a length before it. False: it cannot be sent now. Must not call back. */
-    bool (*deliver)(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
-                    const uint8_t *bytes, size_t size);
-    /* The answer for whoever gave the forwarding; borrowed for the call. Must not call back, either. */
-    void (*answer)(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame);
-    void *user;
+/* A frame on its way to the leader; borrowed until the forwarder is asked for anything else. */
+struct forwarder_delivery {
+    uint64_t node;   /* to whom; maybe ourselves */
+    uint64_t number; /* comes back with forwarder_reply() or forwarder_unsent() */
+    const Gavel__ClientFrame *frame;
+    const uint8_t *bytes; /* the same, packed, without a length before it */
+    size_t size;
 };
+
+/* What a client of this node is answered. */
+struct forwarder_answer {
+    STAILQ_ENTRY(forwarder_answer) next;
+    uint64_t client;
+    /* With the tag of the question; owned. NULL: there was no memory for it, and what came of the question is
+     * not known. */
+    Gavel__ClientFrame *frame;
+};
+STAILQ_HEAD(forwarder_answers, forwarder_answer);
 
 struct forwarder_forwarding;
 TAILQ_HEAD(forwarder_forwardings, forwarder_forwarding);
 RB_HEAD(forwarder_numbers, forwarder_forwarding);
 
 struct forwarder {
-    struct forwarder_hands hands;
     uint64_t leader; /* node; 0 unknown */
     uint64_t term;
     uint64_t numbers;
     struct forwarder_forwardings forwardings; /* keep-alives, then the others, the oldest first */
     struct forwarder_numbers by_number;
+    struct forwarder_forwardings outgoing; /* of them: to be delivered */
+    struct forwarder_answers answers;      /* that nobody has taken yet, the oldest first */
     size_t count;
     size_t keep_alives; /* of them */
     size_t bytes;       /* of all of them, packed */
@@ -82,16 +94,27 @@ struct forwarder {
     } counts;
 };
 
-void forwarder_init(struct forwarder *forwarder, const struct forwarder_hands *hands);
+void forwarder_init(struct forwarder *forwarder);
 void forwarder_done(struct forwarder *forwarder); /* answers nobody; safe on a zeroed struct */
+
+/* To whom the next is to be delivered; 0: none is left. */
+uint64_t forwarder_delivers_to(const struct forwarder *forwarder);
+/* The next that is to be delivered; false: none is left. */
+bool forwarder_take_delivery(struct forwarder *forwarder, struct forwarder_delivery *ret_delivery);
+/* A delivery could not be sent: it is tried again. */
+void forwarder_unsent(struct forwarder *forwarder, gavel_ns now, uint64_t number);
+
+/* The oldest answer, handed over; NULL: none is left. */
+struct forwarder_answer *forwarder_take_answer(struct forwarder *forwarder);
+void forwarder_answer_free(struct forwarder_answer *answer); /* safe on NULL */
 
 /*
  * A Request, KeepAlive or Ask of a client of this node, copied (packed). `client` comes back with the answer,
  * whose frame has the tag that the question had. Of KeepAlive: each client gets a Kept of its own. What
- * cannot be carried at all is answered from within the call.
+ * cannot be carried at all is answered. ERR_NO_MEMORY: it was not taken, and there will be no answer.
  */
-void forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
-                    const Gavel__ClientFrame *frame);
+GAVEL_CHECKED enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                                               const Gavel__ClientFrame *frame);
 
 /* That client is gone: its forwardings go on, and their answers are for nobody. */
 void forwarder_forget(struct forwarder *forwarder, uint64_t client);

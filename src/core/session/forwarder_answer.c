@@ -7,19 +7,50 @@
 
 #include "core/session/forwarder_internal.h"
 
+#include "base/assert.h"
+#include "wire/client.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* protobuf-c has no const; whoever gets the frame does not write. */
 static char *text_of(const char *text) { return (char *)(uintptr_t)text; }
 
-void forwarder_fail(const struct forwarder *forwarder, uint64_t client, uint64_t tag,
-                    Gavel__ClientFrame__WhatCase question, enum gavel_status status, const char *message)
+static void say(struct forwarder *forwarder, struct forwarder_answer **answer, uint64_t client,
+                const Gavel__ClientFrame *frame)
+{
+    ASSERT(*answer);
+    (*answer)->client = client;
+    (*answer)->frame = client_frame_copy(frame);
+    STAILQ_INSERT_TAIL(&forwarder->answers, *answer, next);
+    *answer = NULL;
+}
+
+struct forwarder_answer *forwarder_take_answer(struct forwarder *forwarder)
+{
+    struct forwarder_answer *answer = STAILQ_FIRST(&forwarder->answers);
+
+    if (answer)
+        STAILQ_REMOVE_HEAD(&forwarder->answers, next);
+    return answer;
+}
+
+void forwarder_answer_free(struct forwarder_answer *answer)
+{
+    if (!answer)
+        return;
+    client_frame_free(answer->frame);
+    free(answer);
+}
+
+void forwarder_fail(struct forwarder *forwarder, struct forwarder_answer **answer, uint64_t client,
+                    uint64_t tag, Gavel__ClientFrame__WhatCase question, enum gavel_status status,
+                    const char *message)
 {
     Gavel__ClientFrame frame;
     Gavel__Reply reply;
     Gavel__Kept kept;
-    Gavel__Answer answer;
+    Gavel__Answer read;
 
     gavel__client_frame__init(&frame);
     if (question == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE) {
@@ -29,12 +60,12 @@ void forwarder_fail(const struct forwarder *forwarder, uint64_t client, uint64_t
         frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
         frame.kept = &kept;
     } else if (question == GAVEL__CLIENT_FRAME__WHAT_ASK) {
-        gavel__answer__init(&answer);
-        answer.tag = tag;
-        answer.status = (uint32_t)status;
-        answer.message = text_of(message);
+        gavel__answer__init(&read);
+        read.tag = tag;
+        read.status = (uint32_t)status;
+        read.message = text_of(message);
         frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
-        frame.answer = &answer;
+        frame.answer = &read;
     } else {
         gavel__reply__init(&reply);
         reply.tag = tag;
@@ -43,20 +74,22 @@ void forwarder_fail(const struct forwarder *forwarder, uint64_t client, uint64_t
         frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
         frame.reply = &reply;
     }
-    forwarder->hands.answer(forwarder->hands.user, client, tag, &frame);
+    say(forwarder, answer, client, &frame);
 }
 
-void forwarder_fail_forwarding(const struct forwarder *forwarder,
-                               const struct forwarder_forwarding *forwarding, enum gavel_status status,
-                               const char *message)
+void forwarder_fail_forwarding(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
+                               enum gavel_status status, const char *message)
 {
-    for (size_t i = 0; i < forwarding->part_count; i++)
-        if (!forwarding->parts[i].is_gone)
-            forwarder_fail(forwarder, forwarding->parts[i].client, forwarding->parts[i].tag,
+    for (size_t i = 0; i < forwarding->part_count; i++) {
+        struct forwarder_part *part = &forwarding->parts[i];
+
+        if (!part->is_gone)
+            forwarder_fail(forwarder, &part->answer, part->client, part->tag,
                            GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE, status, message);
+    }
     if (forwarding->part_count == 0 && !forwarding->is_gone)
-        forwarder_fail(forwarder, forwarding->client, forwarding->tag, forwarding->frame->what_case, status,
-                       message);
+        forwarder_fail(forwarder, &forwarding->answer, forwarding->client, forwarding->tag,
+                       forwarding->frame->what_case, status, message);
 }
 
 bool forwarder_status_of(const struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *answer,
@@ -86,9 +119,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* `gone` is in order; `room` has space for all sessions of the part. */
-static void tell_kept(const struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
-                      const struct forwarder_part *part, const uint64_t *gone, size_t gone_count,
-                      uint64_t *room)
+static void tell_kept(struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
+                      struct forwarder_part *part, const uint64_t *gone, size_t gone_count, uint64_t *room)
 {
     Gavel__ClientFrame frame;
     Gavel__Kept kept;
@@ -102,10 +134,10 @@ static void tell_kept(const struct forwarder *forwarder, const struct forwarder_
             room[kept.n_gone++] = forwarding->sessions[i];
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
     frame.kept = &kept;
-    forwarder->hands.answer(forwarder->hands.user, part->client, part->tag, &frame);
+    say(forwarder, &part->answer, part->client, &frame);
 }
 
-static void share_kept(const struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
+static void share_kept(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
                        const Gavel__Kept *kept)
 {
     uint64_t *gone = malloc((kept->n_gone + forwarding->session_count + 1) * sizeof *gone);
@@ -123,8 +155,7 @@ static void share_kept(const struct forwarder *forwarder, const struct forwarder
     free(gone);
 }
 
-void forwarder_answer_forwarding(const struct forwarder *forwarder,
-                                 const struct forwarder_forwarding *forwarding,
+void forwarder_answer_forwarding(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
                                  const Gavel__ClientFrame *answer)
 {
     Gavel__ClientFrame frame = *answer;
@@ -149,7 +180,7 @@ void forwarder_answer_forwarding(const struct forwarder *forwarder,
         read.tag = forwarding->tag;
         frame.answer = &read;
     }
-    forwarder->hands.answer(forwarder->hands.user, forwarding->client, forwarding->tag, &frame);
+    say(forwarder, &forwarding->answer, forwarding->client, &frame);
 }
 
 static bool make_room(void **array, size_t *capacity, size_t wanted, size_t size)
@@ -170,7 +201,7 @@ static bool make_room(void **array, size_t *capacity, size_t wanted, size_t size
 }
 
 enum gavel_status forwarder_merge(struct forwarder_forwarding *forwarding, uint64_t client,
-                                  const Gavel__KeepAlive *keep_alive)
+                                  const Gavel__KeepAlive *keep_alive, struct forwarder_answer **answer)
 {
     void *parts = forwarding->parts, *sessions = forwarding->sessions, *principals = forwarding->principals;
     size_t count = keep_alive->n_sessions;
@@ -188,8 +219,12 @@ enum gavel_status forwarder_merge(struct forwarder_forwarding *forwarding, uint6
     forwarding->principals = principals;
     if (!has_room)
         return GAVEL_ERR_NO_MEMORY;
-    forwarding->parts[forwarding->part_count++] = (struct forwarder_part){
-        .client = client, .tag = keep_alive->tag, .first = forwarding->session_count, .count = count};
+    forwarding->parts[forwarding->part_count++] = (struct forwarder_part){.client = client,
+                                                                          .tag = keep_alive->tag,
+                                                                          .first = forwarding->session_count,
+                                                                          .count = count,
+                                                                          .answer = *answer};
+    *answer = NULL;
     if (count > 0)
         memcpy(forwarding->sessions + forwarding->session_count, keep_alive->sessions,
                count * sizeof *forwarding->sessions);

@@ -3,9 +3,9 @@
 /*
  * The life of the frontend, and the line of those who wait.
  *
- *     frontend_take() ──► draft ── frontend_flush() ──► waiting ── frontend_applied() ──► answered
+ *     frontend_take() ──► draft ── next_batch() ──► batch ── proposed() ──► waiting ── applied() ──► answered
  *
- * Both lists are in the order of the log. What is applied is compared by index
+ * All three lists are in the order of the log. What is applied is compared by index
  * and term: another term at our index means that our entry was lost with our
  * leadership.
  *
@@ -36,14 +36,15 @@ static int compare(const struct frontend_waiting *a, const struct frontend_waiti
 
 RB_GENERATE_INTERNAL(frontend_requests, frontend_waiting, by_request, compare, static __attribute__((unused)))
 
-void frontend_init(struct frontend *frontend, struct table *table, const struct frontend_hands *hands,
-                   int drift_ppm)
+void frontend_init(struct frontend *frontend, struct table *table, int drift_ppm)
 {
     ASSERT(table);
     ASSERT(drift_ppm >= 0);
-    *frontend = (struct frontend){.table = table, .hands = *hands, .drift_ppm = drift_ppm};
+    *frontend = (struct frontend){.table = table, .drift_ppm = drift_ppm};
     TAILQ_INIT(&frontend->waiting);
     TAILQ_INIT(&frontend->draft);
+    TAILQ_INIT(&frontend->batch);
+    STAILQ_INIT(&frontend->replies);
     RB_INIT(&frontend->requests);
 }
 
@@ -122,8 +123,13 @@ static void excuse_all(struct frontend *frontend)
 
 void frontend_done(struct frontend *frontend)
 {
+    struct frontend_reply *reply;
+
     if (!frontend->table)
         return;
+    while ((reply = frontend_take_reply(frontend)))
+        frontend_reply_free(reply);
+    TAILQ_CONCAT(&frontend->waiting, &frontend->batch, in_list);
     TAILQ_CONCAT(&frontend->waiting, &frontend->draft, in_list);
     while (!TAILQ_EMPTY(&frontend->waiting)) {
         struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
@@ -143,6 +149,7 @@ void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
     ASSERT(term >= frontend->term);
     ASSERT(term > 0);
     ASSERT(TAILQ_EMPTY(&frontend->draft));
+    ASSERT(TAILQ_EMPTY(&frontend->batch));
     if (term != frontend->term) /* whatever of the term before is in the log was applied before ours began */
         dismiss_all(frontend, &frontend->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     frontend->is_open = true;
@@ -156,6 +163,7 @@ void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
  * then an end that was proposed is under way. */
 void frontend_close(struct frontend *frontend)
 {
+    ASSERT(TAILQ_EMPTY(&frontend->batch));
     frontend->is_open = false;
     excuse_all(frontend);
     dismiss_all(frontend, &frontend->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
@@ -186,7 +194,7 @@ static void refuse(struct frontend *frontend, struct frontend_ticket ticket, con
         answer.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
         answer.answer = &nothing;
     }
-    frontend->hands.reply(frontend->hands.user, ticket, &answer);
+    frontend_reply_frame(frontend, ticket, &answer);
 }
 
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
@@ -354,75 +362,66 @@ struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64
     return RB_FIND(frontend_requests, &frontend->requests, &key);
 }
 
-/* So many commands are proposed at a time. */
-#define BATCH_MAX 256
-
 static bool has_room_in_flight(const struct frontend *frontend, const struct frontend_waiting *waiting)
 {
     return frontend->flight_ops == 0 ||
            frontend->flight_ops + waiting->command->n_ops <= FRONTEND_FLIGHT_OPS_MAX;
 }
 
-static bool flush_batch(struct frontend *frontend)
+bool frontend_has_batch(const struct frontend *frontend)
 {
-    const uint8_t *commands[BATCH_MAX];
-    size_t sizes[BATCH_MAX];
-    size_t count = 0;
-    uint64_t first = 0;
-    uint64_t term = 0;
-    struct frontend_waitings batch = TAILQ_HEAD_INITIALIZER(batch);
-    struct frontend_waiting *waiting;
-    enum gavel_status status;
+    const struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->draft);
 
-    /* Out of the frontend meanwhile: proposing may find that we lead no more, and close it. */
-    while (count < BATCH_MAX && (waiting = TAILQ_FIRST(&frontend->draft)) &&
-           has_room_in_flight(frontend, waiting)) {
+    return frontend->is_open && waiting && has_room_in_flight(frontend, waiting);
+}
+
+bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_batch)
+{
+    struct frontend_waiting *waiting;
+
+    ASSERT(TAILQ_EMPTY(&frontend->batch));
+    ret_batch->count = 0;
+    while (frontend->is_open && ret_batch->count < FRONTEND_BATCH_MAX &&
+           (waiting = TAILQ_FIRST(&frontend->draft)) && has_room_in_flight(frontend, waiting)) {
         ASSERT(waiting->index == 0);
         ASSERT(waiting->bytes);
         waiting->is_in_flight = true;
         frontend->flight_ops += waiting->command->n_ops;
         TAILQ_REMOVE(&frontend->draft, waiting, in_list);
-        TAILQ_INSERT_TAIL(&batch, waiting, in_list);
-        commands[count] = waiting->bytes;
-        sizes[count++] = waiting->size;
+        TAILQ_INSERT_TAIL(&frontend->batch, waiting, in_list);
+        ret_batch->commands[ret_batch->count] = waiting->bytes;
+        ret_batch->sizes[ret_batch->count++] = waiting->size;
     }
-    if (count == 0)
-        return false;
-    status = frontend->hands.propose(frontend->hands.user, commands, sizes, count, &first, &term);
+    return ret_batch->count > 0;
+}
+
+void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term)
+{
+    struct frontend_waiting *waiting;
+
+    ASSERT(!TAILQ_EMPTY(&frontend->batch));
     /* A leader that is handing over takes no entries, and one that has just stepped down is none: whoever
      * leads next does. */
     if (status == GAVEL_ERR_STATE || status == GAVEL_ERR_NO_LEADER)
         status = GAVEL_ERR_NOT_LEADER;
     if (status != GAVEL_OK) {
-        dismiss_all(frontend, &batch, status,
+        dismiss_all(frontend, &frontend->batch, status,
                     status == GAVEL_ERR_NOT_LEADER
                         ? NOT_LEADING
                         : "the cluster accepts no writes at the moment; try again");
-        return false;
+        return;
     }
-    TAILQ_FOREACH(waiting, &batch, in_list) {
+    ASSERT(first > 0);
+    TAILQ_FOREACH(waiting, &frontend->batch, in_list) {
         free(waiting->bytes);
         waiting->bytes = NULL;
         waiting->index = first++;
-        ASSERT(waiting->index > 0);
         ASSERT(waiting->is_in_flight);
     }
-    if (term != frontend->term) {
-        dismiss_all(frontend, &batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
-        return false;
-    }
-    TAILQ_CONCAT(&frontend->waiting, &batch, in_list);
-    ASSERT(TAILQ_EMPTY(&batch));
-    if (!frontend->is_open)
-        excuse_all(frontend);
-    return frontend->is_open;
-}
-
-void frontend_flush(struct frontend *frontend, gavel_ns now)
-{
-    (void)now; /* what is proposed was decided when it was taken */
-    while (frontend->is_open && flush_batch(frontend))
-        continue;
+    if (term != frontend->term)
+        dismiss_all(frontend, &frontend->batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+    TAILQ_CONCAT(&frontend->waiting, &frontend->batch, in_list);
+    ASSERT(TAILQ_EMPTY(&frontend->batch));
 }
 
 /* The outcome is known: it is told. */

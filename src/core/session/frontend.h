@@ -3,9 +3,9 @@
 /*
  * The frontend: where the leader of the cluster takes what clients ask, and answers
  * it. Pure: the caller hands in frames, the time and what was applied, and
- * lends two hands: propose and reply.
+ * takes out commands for the log and answers. The frontend calls nobody.
  *
- *     Request ──► check ──► propose ──► (Raft commits, the table applies) ──► frontend_applied() ──► Reply
+ *     Request ──► check ──► batch ──► (Raft commits, the table applies) ──► frontend_applied() ──► Reply
  *        └── renewals and heartbeats that change nothing ──► `seen` of the table ───────────────► Reply
  *     KeepAlive ──► `seen` ──► Kept
  *     Ask ──► the table ──► Answer
@@ -54,15 +54,21 @@ struct frontend_ticket {
     uint64_t incarnation; /* of that node */
 };
 
-struct frontend_hands {
-    /* Proposes these commands as entries, in order: OK and the index of the first and the term, or why not
-     * (then none of them is in the log). It may find that this node leads no more, and call frontend_close();
-     * frontend_applied() comes only after it has returned. */
-    enum gavel_status (*propose)(void *user, const uint8_t *const *commands, const size_t *sizes,
-                                 size_t count, uint64_t *ret_first, uint64_t *ret_term);
-    /* Borrowed for the call. */
-    void (*reply)(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame);
-    void *user;
+/* An answer: a Reply, a Kept or an Answer, packed once. */
+struct frontend_reply {
+    STAILQ_ENTRY(frontend_reply) next;
+    struct frontend_ticket ticket;
+    uint8_t *bytes; /* of the frame, with its length before it */
+    size_t size;
+};
+STAILQ_HEAD(frontend_replies, frontend_reply);
+
+/* Commands that are proposed at a time. */
+#define FRONTEND_BATCH_MAX 256
+struct frontend_batch {
+    const uint8_t *commands[FRONTEND_BATCH_MAX];
+    size_t sizes[FRONTEND_BATCH_MAX];
+    size_t count;
 };
 
 struct frontend_waiting;
@@ -71,7 +77,6 @@ RB_HEAD(frontend_requests, frontend_waiting);
 
 struct frontend {
     struct table *table; /* borrowed */
-    struct frontend_hands hands;
     int drift_ppm;
     bool is_open; /* this node leads, with a lease */
     uint64_t term;
@@ -79,10 +84,13 @@ struct frontend {
     uint64_t generation;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
-    struct frontend_waitings waiting;  /* proposed, in order of index */
-    struct frontend_waitings draft;    /* to be proposed by the next flush */
-    struct frontend_requests requests; /* of sessions, both of the above, by session and id */
-    size_t waiting_count;              /* both */
+    struct frontend_waitings waiting; /* proposed, in order of index */
+    struct frontend_waitings draft;   /* to be proposed */
+    struct frontend_waitings
+        batch; /* being proposed: between frontend_next_batch() and frontend_proposed() */
+    struct frontend_replies replies;   /* that nobody has taken yet, the oldest first */
+    struct frontend_requests requests; /* of sessions, of all three, by session and id */
+    size_t waiting_count;              /* all three */
     size_t waiting_bytes;
     size_t flight_ops;
     struct {
@@ -104,12 +112,17 @@ struct frontend {
         uint64_t expired; /* sessions */
         uint64_t lapsed;  /* lease mandates */
         uint64_t stalls;
+        uint64_t lost; /* answers that there was no memory for */
     } counts;
 };
 
-void frontend_init(struct frontend *frontend, struct table *table, const struct frontend_hands *hands,
-                   int drift_ppm);
+void frontend_init(struct frontend *frontend, struct table *table, int drift_ppm);
 void frontend_done(struct frontend *frontend); /* safe on a zeroed struct; answers nobody */
+
+/* The oldest answer, handed over; NULL: none is left. What there was no memory for is lost: it is asked
+ * again. */
+struct frontend_reply *frontend_take_reply(struct frontend *frontend);
+void frontend_reply_free(struct frontend_reply *reply); /* safe on NULL */
 
 /* The leader has claimed: this term's no-op is applied, and there is a lease. */
 void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now);
@@ -119,19 +132,25 @@ void frontend_close(struct frontend *frontend);
 /*
  * A frame Request, KeepAlive or Ask; anything else is answered with a Reply ERR_INVALID. Checked here; it
  * comes from anybody. While the frontend is closed the answer is a Reply, Kept or Answer with ERR_NOT_LEADER.
- * Answers may come from within the call. `is_working` says whether the lease holds at `now`.
+ * `is_working` says whether the lease holds at `now`.
  */
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
                    struct frontend_ticket ticket, const Gavel__ClientFrame *frame);
 
 /* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
- * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. Proposed by the next flush.
+ * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. They are in the next batch.
  */
 void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wall_ms,
                             const Gavel__Op *const *ops, size_t count);
 
-/* After any number of frontend_take(): proposes what they asked for, in one go. */
-void frontend_flush(struct frontend *frontend, gavel_ns now);
+/*
+ * What is to be proposed next, as entries in this order; false: nothing, or there is no room in the log.
+ * Borrowed until frontend_proposed(), which must follow and says what came of it: OK, the index of the first
+ * and the term; or why not, and none of them is in the log.
+ */
+bool frontend_has_batch(const struct frontend *frontend);
+bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_batch);
+void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term);
 
 /*
  * Entry `index` of `term` was applied; results as table_apply_ops() gave them, borrowed. Called for every
@@ -142,7 +161,7 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
 
 /*
  * Time goes on: at least every 100 ms, and at frontend_wake_at(). is_stalled: the caller knows that clients
- * could not be heard for a while. Proposes by itself. A session ends only in a tick that follows closely on
+ * could not be heard for a while. A session ends only in a tick that follows closely on
  * another (FRONTEND_FRESH): whatever had arrived while the program did not run is heard in between.
  */
 void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled,

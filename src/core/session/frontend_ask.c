@@ -377,6 +377,6 @@ void frontend_ask(struct frontend *frontend, gavel_ns now, struct frontend_ticke
     (void)!frontend_answer(frontend, frontend->table, now, ask, &answer);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
     frame.answer = &answer;
-    frontend->hands.reply(frontend->hands.user, ticket, &frame);
+    frontend_reply_frame(frontend, ticket, &frame);
     frontend_answer_done(&answer);
 }

@@ -47,7 +47,7 @@ struct frontend_waiting {
 /* ---- frontend.c ---- */
 
 /*
- * Puts a command in line for the next flush: `ops` are borrowed, verdicts are handed over, also on failure.
+ * Puts a command in line for the next batch: `ops` are borrowed, verdicts are handed over, also on failure.
  * ERR_NO_MEMORY, ERR_INVALID (too large), ERR_STORE_UNAVAILABLE (too many are under way).
  */
 GAVEL_CHECKED enum gavel_status frontend_draft(struct frontend *frontend,
@@ -125,6 +125,10 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
                          const Gavel__KeepAlive *keep_alive);
 
 /* ---- frontend_reply.c ---- */
+
+/* Packs the answer and puts it in line; without memory it is lost. */
+void frontend_reply_frame(struct frontend *frontend, struct frontend_ticket ticket,
+                          const Gavel__ClientFrame *frame);
 
 /* A Reply without results. */
 void frontend_reply_status(struct frontend *frontend, struct frontend_ticket ticket, uint64_t tag,

@@ -393,6 +393,6 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
     kept.gone = gone;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
     frame.kept = &kept;
-    frontend->hands.reply(frontend->hands.user, ticket, &frame);
+    frontend_reply_frame(frontend, ticket, &frame);
     free(gone);
 }

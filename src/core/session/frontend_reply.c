@@ -7,6 +7,8 @@
  */
 #include "core/session/frontend_internal.h"
 
+#include "wire/client.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,13 +137,45 @@ static void say(const struct table_group *group, const Gavel__Op *op, const stru
 
 /* ---- replies ---- */
 
+void frontend_reply_frame(struct frontend *frontend, struct frontend_ticket ticket,
+                          const Gavel__ClientFrame *frame)
+{
+    struct frontend_reply *reply = malloc(sizeof *reply);
+
+    if (reply)
+        *reply = (struct frontend_reply){.ticket = ticket};
+    if (reply && client_frame_pack(frame, &reply->bytes, &reply->size) == GAVEL_OK) {
+        STAILQ_INSERT_TAIL(&frontend->replies, reply, next);
+        return;
+    }
+    frontend->counts.lost++; /* it is asked again */
+    free(reply);
+}
+
+struct frontend_reply *frontend_take_reply(struct frontend *frontend)
+{
+    struct frontend_reply *reply = STAILQ_FIRST(&frontend->replies);
+
+    if (reply)
+        STAILQ_REMOVE_HEAD(&frontend->replies, next);
+    return reply;
+}
+
+void frontend_reply_free(struct frontend_reply *reply)
+{
+    if (!reply)
+        return;
+    free(reply->bytes);
+    free(reply);
+}
+
 static void send(struct frontend *frontend, struct frontend_ticket ticket, Gavel__Reply *reply)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
     frame.reply = reply;
-    frontend->hands.reply(frontend->hands.user, ticket, &frame);
+    frontend_reply_frame(frontend, ticket, &frame);
 }
 
 void frontend_reply_status(struct frontend *frontend, struct frontend_ticket ticket, uint64_t tag,

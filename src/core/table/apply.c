@@ -17,7 +17,7 @@ enum gavel_status step_refuse(struct step *step, enum gavel_status status, const
     return status;
 }
 
-gavel_ns step_now(const struct step *step) { return step->table->clock ? *step->table->clock : 0; }
+gavel_ns step_now(const struct step *step) { return step->table->now; }
 
 Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *group)
 {
@@ -32,8 +32,20 @@ Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *gr
 
 void step_meet(const struct step *step, const struct table_process *process)
 {
-    if (process->pid > 0 && step->table->met)
-        step->table->met(step->table->met_user, process);
+    struct table_met *met = &step->table->met;
+
+    if (process->pid <= 0 || !met->is_kept)
+        return;
+    if (met->count == met->capacity) {
+        size_t capacity = met->capacity > 0 ? 2 * met->capacity : 16;
+        struct table_process *grown = realloc(met->items, capacity * sizeof *grown);
+
+        if (!grown)
+            return; /* then only time tells of its death */
+        met->items = grown;
+        met->capacity = capacity;
+    }
+    met->items[met->count++] = *process;
 }
 
 void step_tell(struct step *step, Gavel__Change *change)

@@ -133,24 +133,23 @@ static enum gavel_status read_head(const uint8_t *bytes, size_t size, struct tab
     return GAVEL_OK;
 }
 
-/* The contents are others; the history, the clock and whoever watches processes are this node's. */
+/* The contents are others; the history, the time and the list of processes are this node's. */
 static void replace(struct table *table, struct table *fresh)
 {
     struct table_history *history = table->history;
-    const gavel_ns *clock = table->clock;
-    void (*met)(void *user, const struct table_process *process) = table->met;
-    void *met_user = table->met_user;
+    gavel_ns now = table->now;
+    struct table_met met = table->met;
 
     table->history = NULL;
+    table->met = (struct table_met){0};
     table_done(table);
     *table = *fresh;
     /* The list has a pointer to its own head. */
     TAILQ_INIT(&table->attention);
     TAILQ_CONCAT(&table->attention, &fresh->attention, in_attention);
     table->history = history;
-    table->clock = clock;
+    table->now = now;
     table->met = met;
-    table->met_user = met_user;
     if (history)
         history_forget(history, table->revision);
 }

@@ -27,6 +27,7 @@ void table_done(struct table *table)
     groups_done(table);
     sessions_done(table);
     history_free(table->history);
+    free(table->met.items);
     ASSERT(RB_EMPTY(&table->notes));
     ASSERT(RB_EMPTY(&table->sessions));
     *table = (struct table){0};

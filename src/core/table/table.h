@@ -270,6 +270,15 @@ TAILQ_HEAD(table_attention, table_group);
 
 struct table_history; /* history.h */
 
+/* Processes that sessions, lease mandates and registrations newly name, as apply comes upon them; not those
+ * of a snapshot. Whoever sets is_kept empties the list. */
+struct table_met {
+    bool is_kept;
+    struct table_process *items;
+    size_t count;
+    size_t capacity;
+};
+
 struct table {
     uint64_t index;            /* of the newest entry that was applied, or refused */
     uint64_t revision;         /* of the newest change */
@@ -286,11 +295,8 @@ struct table {
     size_t note_count;
     struct table_attention attention; /* groups that the expiry must look at */
     struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
-    const gavel_ns *clock; /* of the node, for `seen` of what apply grants; NULL: 0. Never decides anything */
-    /* NULL, or told of each process that a session, a lease mandate or a registration newly names; not on
-     * restoring a snapshot. Must not change the table. */
-    void (*met)(void *user, const struct table_process *process);
-    void *met_user;
+    gavel_ns now; /* on the clock of the node, for `seen` of what apply grants; never decides anything */
+    struct table_met met;
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */

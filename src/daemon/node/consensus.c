@@ -9,7 +9,7 @@
 /* Wakes up for Raft exactly when it is due, on the clock that counts suspend. */
 static void arm(struct consensus *c)
 {
-    gavel_ns at = raft_wake_at(&c->raft);
+    gavel_ns at = raft_wake_at(&c->node.raft);
     struct itimerspec alarm;
 
     if (c->is_over || at == c->armed_at)
@@ -22,41 +22,71 @@ static void arm(struct consensus *c)
 /* Of our own heartbeats: the others count on them. */
 static void count_lateness(struct consensus *c, gavel_ns now)
 {
-    const struct raft *raft = &c->raft;
+    const struct raft *raft = &c->node.raft;
 
     if (raft->role == RAFT_LEADER && raft->heartbeat_at != NEVER &&
         now - raft->heartbeat_at > raft->settings.heartbeat / 2)
         c->draft.counters.late_heartbeats++;
 }
 
+/* One step. Readers of the table wait only for those that change it. */
+static void step(struct consensus *c, struct node_event *event)
+{
+    bool must_lock = event->kind == NODE_NEXT && node_changes_table(&c->node);
+
+    event->now = clock_now();
+    event->wall_ms = clock_wall_ms();
+    if (must_lock)
+        table_box_lock(&c->shared->table);
+    node_step(&c->node, event, &c->actions);
+    if (must_lock)
+        table_box_unlock(&c->shared->table);
+    consensus_carry_out(c);
+}
+
+static enum gavel_status step_all(struct consensus *c, struct node_event *event)
+{
+    enum gavel_status status;
+
+    step(c, event);
+    status = c->actions.status;
+    while (!c->is_over && node_has_next(&c->node))
+        step(c, &(struct node_event){.kind = NODE_NEXT});
+    return status;
+}
+
+enum gavel_status consensus_step(struct consensus *c, struct node_event event)
+{
+    enum gavel_status status = step_all(c, &event);
+
+    while (!c->is_over && c->unsent_count > 0)
+        (void)step_all(c, &(struct node_event){.kind = NODE_UNSENT, .unsent = c->unsent[--c->unsent_count]});
+    while (!c->is_over && c->has_stopped) {
+        c->has_stopped = false;
+        consensus_work_stopped(c);
+        (void)step_all(c, &(struct node_event){.kind = NODE_RAFT, .raft.kind = RAFT_WORK_STOPPED});
+    }
+    consensus_extend_work(c);
+    consensus_arm_sessions(c);
+    arm(c);
+    return status;
+}
+
 enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
 {
     enum gavel_status status;
 
-    event.now = clock_now();
-    count_lateness(c, event.now);
-    status = raft_step(&c->raft, &event, &c->actions);
-    consensus_carry_out(c);
-    while (c->has_stopped) {
-        struct raft_event stopped = {.kind = RAFT_WORK_STOPPED, .now = clock_now()};
-
-        c->has_stopped = false;
-        consensus_work_stopped(c);
-        (void)raft_step(&c->raft, &stopped, &c->actions); /* refused only if it was not asked for */
-        consensus_carry_out(c);
-    }
-    consensus_extend_work(c);
-    if (c->config_index != c->raft.config_index || c->generation != c->raft.state.generation)
+    count_lateness(c, clock_now());
+    status = consensus_step(c, (struct node_event){.kind = NODE_RAFT, .raft = event});
+    if (c->config_index != c->node.raft.config_index || c->generation != c->node.raft.state.generation)
         consensus_members_in_force(c);
-    if (c->told_founding != c->raft.founding)
+    if (c->told_founding != c->node.raft.founding)
         consensus_tell_founding(c);
     consensus_publish(c);
     if (c->is_status_due)
         consensus_send_status(c);
     if (c->pending)
         consensus_look_at_pending(c);
-    consensus_settle_sessions(c);
-    arm(c);
     return status;
 }
 

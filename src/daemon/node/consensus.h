@@ -2,15 +2,14 @@
 
 /*
  * The consensus thread, from the inside. Whatever happens (a message, a timer,
- * a durable write, a request) becomes an event of raft_step(); what comes out
- * is carried out at once. Nothing here blocks: the disk, the log and the API
- * have threads of their own.
+ * a durable write, a client's request) becomes an event of node_step(); what
+ * comes out is carried out at once. Nothing here blocks: the disk, the log and
+ * the API have threads of their own.
  */
 #ifndef DAEMON_NODE_CONSENSUS_H
 #define DAEMON_NODE_CONSENSUS_H
 
-#include "core/session/forwarder.h"
-#include "core/session/frontend.h"
+#include "core/node/node.h"
 #include "daemon/api/api.h"
 #include "daemon/clients/clients.h"
 #include "daemon/commands/leader_commands.h"
@@ -23,12 +22,6 @@
 #include "daemon/shared/forwarding.h"
 #include "daemon/shared/request.h"
 #include "net/seal.h"
-
-/* A message that must not leave before a write is durable. Such have no pointers (raft.h). */
-struct held_message {
-    uint64_t after;
-    struct raft_message message;
-};
 
 /* A request that was taken on and is not answered yet. */
 struct pending {
@@ -66,9 +59,12 @@ struct consensus {
     int timer_fd;
     gavel_ns armed_at;
 
-    struct raft raft;
-    struct raft_actions actions;
+    struct node node;
+    struct node_actions actions;
     struct table *table; /* the one in shared->table: changed here, under its lock */
+    uint64_t *unsent;    /* requests that the transport did not take, by number */
+    size_t unsent_count;
+    size_t unsent_capacity;
     struct seal seal;
     struct writer writer;
     struct transport *transport;
@@ -83,10 +79,6 @@ struct consensus {
     struct detector detector;
     struct leader_commands *commands; /* NULL: no children */
     bool must_step_down;              /* the children gave up, or cannot be fenced */
-
-    struct held_message *held;
-    size_t held_count;
-    size_t held_capacity;
 
     /* work */
     bool is_claimed;
@@ -139,19 +131,11 @@ struct consensus {
     bool is_looking; /* at the pending ones */
 
     /* what clients ask */
-    struct forwarder forwarder;
-    struct frontend leader_frontend;
     struct process_watch process_watch;
     struct mailbox *client_boxes[4];
     struct forwarding_stock messages;
-    STAILQ_HEAD(, own_answer) own_answers;
     struct event *sessions_event;
     gavel_ns sessions_armed_at;
-    gavel_ns applying_at;
-    bool is_settling;
-    struct table_process *met; /* by the entry that is being applied */
-    size_t met_count;
-    size_t met_capacity;
 
     uint8_t *snapshot; /* made at snapshot_index, to be used when the log has grown beyond it */
     size_t snapshot_size;
@@ -168,6 +152,8 @@ struct consensus {
 /* consensus.c */
 void consensus_feed(struct consensus *c, struct raft_event event);
 enum gavel_status consensus_ask(struct consensus *c, struct raft_event event); /* the same, with its status */
+/* Any event of the node, with all that it leaves to do; `now` and `wall_ms` are filled in. */
+enum gavel_status consensus_step(struct consensus *c, struct node_event event);
 void consensus_end(struct consensus *c, int exit_code);
 
 /* consensus_events.c */
@@ -176,7 +162,6 @@ void consensus_end_events(struct consensus *c); /* safe however far it came */
 
 /* consensus_act.c */
 void consensus_carry_out(struct consensus *c);
-void consensus_release_held(struct consensus *c);
 void consensus_compact(struct consensus *c);
 
 /* consensus_work.c: between CLAIM and WORK_STOPPED */
@@ -244,10 +229,10 @@ void consensus_end_sessions(struct consensus *c); /* safe however far it came */
 void consensus_take_forwardings(struct consensus *c);
 void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
                           const struct peer_forwarding *forwarding);
-GAVEL_CHECKED enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index,
-                                                      const struct raft_entry *entry);
+void consensus_forward(struct consensus *c, const struct node_forwarded *forwarded);
+void consensus_answer_client(struct consensus *c, struct forwarder_answer *answer);
 void consensus_tick_sessions(struct consensus *c);
-void consensus_settle_sessions(struct consensus *c);
+void consensus_arm_sessions(struct consensus *c);
 
 /* consensus_members.c */
 void consensus_read_records(struct consensus *c); /* the table may have others now */

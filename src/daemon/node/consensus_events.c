@@ -77,7 +77,6 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     atomic_store(&c->memory->written, atomic_load(&c->writer.written));
     if (atomic_load(&c->writer.is_lost))
         directory_lost(c);
-    consensus_release_held(c);
     consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
     if (c->is_disk_hung || c->is_commit_hung)
         consensus_check_hangs(c);
@@ -91,7 +90,7 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
             c, JOURNAL_DISK_FULL, c->config->id,
             "there is no space left in %.150s: this node cannot lead; free some space, or raise data_max",
             c->config->data);
-        if (c->raft.role == RAFT_LEADER)
+        if (c->node.raft.role == RAFT_LEADER)
             consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     } else {
         consensus_note(c, JOURNAL_DISK_ROOM, c->config->id, "there is space again");
@@ -152,7 +151,7 @@ static void on_commands(evutil_socket_t fd, short what, void *user)
         else if (event.news == LEADER_COMMANDS_LOST)
             start_anew(c);
     }
-    if (c->raft.work == RAFT_WORK_STOPPING && leader_commands_has_stopped(c->commands, c->work_epoch)) {
+    if (c->node.raft.work == RAFT_WORK_STOPPING && leader_commands_has_stopped(c->commands, c->work_epoch)) {
         consensus_work_stopped(c);
         consensus_feed(c, (struct raft_event){.kind = RAFT_WORK_STOPPED});
     }
@@ -161,17 +160,17 @@ static void on_commands(evutil_socket_t fd, short what, void *user)
 /* Ends when there is nothing left to hand over, to stop or to wait for. */
 static void go_on_stopping(struct consensus *c)
 {
-    bool leads = c->raft.role == RAFT_LEADER && !c->raft.is_failed;
+    bool leads = c->node.raft.role == RAFT_LEADER && !c->node.raft.is_failed;
 
-    if (leads && c->raft.transfer.phase == RAFT_TRANSFER_NONE && !c->raft.steps_down)
+    if (leads && c->node.raft.transfer.phase == RAFT_TRANSFER_NONE && !c->node.raft.steps_down)
         consensus_feed(
             c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody took it: then the others elect */
     if (c->is_over)
         return;
-    leads = c->raft.role == RAFT_LEADER && !c->raft.is_failed;
-    if (c->raft.work != RAFT_WORK_NONE && clock_now() < c->stop_at)
+    leads = c->node.raft.role == RAFT_LEADER && !c->node.raft.is_failed;
+    if (c->node.raft.work != RAFT_WORK_NONE && clock_now() < c->stop_at)
         return;
-    if (leads && c->raft.peer_count > 0 && clock_now() < c->stop_at)
+    if (leads && c->node.raft.peer_count > 0 && clock_now() < c->stop_at)
         return;
     if (!api_has_left(c->api) && clock_now() < c->leave_until)
         return;
@@ -187,8 +186,8 @@ static void begin_stopping(struct consensus *c)
     c->leave_until = clock_now() + LEAVE_LIMIT;
     api_leave(c->api);
     consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
-                   c->raft.role == RAFT_LEADER ? "hands over first" : "");
-    if (c->raft.role == RAFT_LEADER &&
+                   c->node.raft.role == RAFT_LEADER ? "hands over first" : "");
+    if (c->node.raft.role == RAFT_LEADER &&
         consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
                                              .transfer = {.timeout = c->stop_at - clock_now()}}) != GAVEL_OK)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody to hand over to */
@@ -269,7 +268,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         consensus_publish_peers(c);
         consensus_check_certificate(c);
     }
-    if (c->must_step_down && c->raft.role == RAFT_LEADER)
+    if (c->must_step_down && c->node.raft.role == RAFT_LEADER)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
     consensus_check_hangs(c);

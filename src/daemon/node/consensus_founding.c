@@ -17,7 +17,7 @@
 
 bool consensus_is_other_founding(const struct consensus *c, uint64_t founding)
 {
-    return c->raft.founding != 0 && founding != 0 && founding != c->raft.founding;
+    return c->node.raft.founding != 0 && founding != 0 && founding != c->node.raft.founding;
 }
 
 /* Two nodes of one name, one of each founding, may take turns: that is told no more often. */
@@ -39,7 +39,7 @@ static size_t index_of(const struct consensus *c, raft_id peer)
     for (size_t i = 0; i < c->foreign_count; i++) {
         if (c->foreign[i].peer == peer)
             return i;
-        if (at == RAFT_MEMBERS_MAX && !raft_config_find(&c->raft.config, c->foreign[i].peer))
+        if (at == RAFT_MEMBERS_MAX && !raft_config_find(&c->node.raft.config, c->foreign[i].peer))
             at = i;
     }
     return at;
@@ -65,7 +65,7 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
         return;
     c->foreign[at].told_at = now;
     consensus_note(c, JOURNAL_FOUNDING_REFUSED, peer, "%s", CONSENSUS_FOUNDING_TEXT);
-    (void)snprintf(ours, sizeof ours, "%016" PRIx64, c->raft.founding);
+    (void)snprintf(ours, sizeof ours, "%016" PRIx64, c->node.raft.founding);
     (void)snprintf(its, sizeof its, "%016" PRIx64, founding);
     logger_line(
         &c->logger, LOG_ERROR,
@@ -91,7 +91,7 @@ void consensus_tell_founding(struct consensus *c)
 {
     struct peer_hello hello;
 
-    c->told_founding = c->raft.founding;
+    c->told_founding = c->node.raft.founding;
     consensus_make_hello(c, &hello);
     transport_set_self(c->transport, &hello);
 }

@@ -19,14 +19,14 @@ static double in_seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
 /* A full disk is told as what it is. */
 static void check_disk(struct consensus *c, gavel_ns now)
 {
-    bool hangs = raft_disk_hangs(&c->raft, now) && c->disk_state == WRITER_GOOD;
+    bool hangs = raft_disk_hangs(&c->node.raft, now) && c->disk_state == WRITER_GOOD;
 
     if (hangs == c->is_disk_hung)
         return;
     c->is_disk_hung = hangs;
     c->is_status_due = true;
     if (hangs) {
-        c->hung_at = now - backlog_age(&c->raft.writes, now);
+        c->hung_at = now - backlog_age(&c->node.raft.writes, now);
         c->draft.counters.disk_hangs++;
         consensus_note(c, JOURNAL_DISK_HANGS, c->config->id,
                        "a write to %.150s has been under way for %.1f s: this node cannot lead",
@@ -39,21 +39,21 @@ static void check_disk(struct consensus *c, gavel_ns now)
 
 static void check_commits(struct consensus *c, gavel_ns now)
 {
-    bool hangs = raft_commit_hangs(&c->raft, now);
+    bool hangs = raft_commit_hangs(&c->node.raft, now);
 
     if (hangs == c->is_commit_hung)
         return;
     c->is_commit_hung = hangs;
     c->is_status_due = true;
     if (hangs) {
-        c->uncommitted_at = now - backlog_age(&c->raft.uncommitted, now);
+        c->uncommitted_at = now - backlog_age(&c->node.raft.uncommitted, now);
         consensus_note(c, JOURNAL_COMMITS_HANG, c->config->id,
                        "nothing has been committed for %.1f s: too few of the voters write to their disks",
                        in_seconds(now - c->uncommitted_at));
     } else {
         consensus_note(c, JOURNAL_COMMITS_GO_ON, c->config->id, "%s, after %.1f s",
-                       c->raft.role == RAFT_LEADER ? "entries are committed again"
-                                                   : "this node does not lead any more",
+                       c->node.raft.role == RAFT_LEADER ? "entries are committed again"
+                                                        : "this node does not lead any more",
                        in_seconds(now - c->uncommitted_at));
     }
 }
@@ -65,5 +65,5 @@ void consensus_check_hangs(struct consensus *c)
     check_disk(c, now);
     check_commits(c, now);
     atomic_store(&c->shared->is_blind,
-                 c->is_disk_hung && c->raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
+                 c->is_disk_hung && c->node.raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
 }

@@ -32,7 +32,7 @@
  */
 static bool may_change(const struct consensus *c)
 {
-    const struct raft *raft = &c->raft;
+    const struct raft *raft = &c->node.raft;
 
     return raft->role == RAFT_LEADER && raft->commit >= raft->noop_index &&
            raft->change == RAFT_CHANGE_NONE && !raft->config.is_joint && raft->config_index <= raft->commit &&
@@ -65,10 +65,11 @@ static void take_out(struct raft_config *config, raft_id id)
 
 static bool is_level(const struct consensus *c, raft_id id)
 {
-    for (size_t i = 0; i < c->raft.peer_count; i++)
-        if (c->raft.peers[i].id == id)
-            return c->raft.peers[i].match + LEVEL_ENTRIES >= c->raft.commit && c->raft.peers[i].match > 0 &&
-                   c->raft.now - c->raft.peers[i].heard_at < c->raft.settings.election_max;
+    for (size_t i = 0; i < c->node.raft.peer_count; i++)
+        if (c->node.raft.peers[i].id == id)
+            return c->node.raft.peers[i].match + LEVEL_ENTRIES >= c->node.raft.commit &&
+                   c->node.raft.peers[i].match > 0 &&
+                   c->node.raft.now - c->node.raft.peers[i].heard_at < c->node.raft.settings.election_max;
     return false;
 }
 
@@ -85,7 +86,8 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
             .id = record->id, .priority = record->priority, .is_witness = record->is_witness};
         return true;
     }
-    if (record->is_voter && !member->is_voter && is_level(c, record->id) && c->raft.now >= c->promotes_from) {
+    if (record->is_voter && !member->is_voter && is_level(c, record->id) &&
+        c->node.raft.now >= c->promotes_from) {
         member->is_voter = true;
         member->is_witness = record->is_witness;
         return true;
@@ -128,8 +130,8 @@ static void describe(const struct consensus *c, const struct raft_member *member
  */
 void consensus_read_hints(struct consensus *c)
 {
-    for (raft_index index = c->raft.log.base + 1; index <= raft_log_last(&c->raft.log); index++) {
-        const struct raft_entry *entry = raft_log_at(&c->raft.log, index);
+    for (raft_index index = c->node.raft.log.base + 1; index <= raft_log_last(&c->node.raft.log); index++) {
+        const struct raft_entry *entry = raft_log_at(&c->node.raft.log, index);
         struct member_record record;
 
         if (entry->kind == RAFT_ENTRY_DATA && member_record_of_command(entry->data, entry->size, &record))
@@ -169,7 +171,7 @@ static bool should_write(const struct consensus *c, const struct raft_member *me
     describe(c, member, entry->name, ret_record);
     ret_record->is_voter = old ? old->is_voter : member->is_voter;
     ret_record->is_learned = true;
-    ret_record->generation = c->raft.state.generation;
+    ret_record->generation = c->node.raft.state.generation;
     return true;
 }
 
@@ -185,8 +187,8 @@ static void write_command(struct consensus *c, uint8_t *bytes, size_t size)
 /* Nobody wishes this any more. */
 static bool is_void(const struct consensus *c, const struct member_record *record)
 {
-    return !raft_config_find(&c->raft.config, record->id) &&
-           (record->is_learned || record->generation != c->raft.state.generation);
+    return !raft_config_find(&c->node.raft.config, record->id) &&
+           (record->is_learned || record->generation != c->node.raft.state.generation);
 }
 
 /* Brings the records up to date; one at a time, and the next when it is applied. True if one was written. */
@@ -195,7 +197,7 @@ static bool write_down(struct consensus *c)
     uint8_t *bytes;
     size_t size;
 
-    if (raft_log_last(&c->raft.log) > c->raft.applied)
+    if (raft_log_last(&c->node.raft.log) > c->node.raft.applied)
         return true;
     for (size_t i = 0; i < c->record_count; i++)
         if (is_void(c, &c->records[i]) &&
@@ -203,10 +205,10 @@ static bool write_down(struct consensus *c)
             write_command(c, bytes, size);
             return true;
         }
-    for (size_t i = 0; i < c->raft.config.count; i++) {
+    for (size_t i = 0; i < c->node.raft.config.count; i++) {
         struct member_record record;
 
-        if (should_write(c, &c->raft.config.members[i], &record) &&
+        if (should_write(c, &c->node.raft.config.members[i], &record) &&
             member_record_put(&record, &bytes, &size) == GAVEL_OK) {
             write_command(c, bytes, size);
             return true;
@@ -220,7 +222,7 @@ void consensus_reconcile(struct consensus *c)
     if (!may_change(c) || write_down(c))
         return;
     for (size_t i = 0; i < c->record_count; i++) {
-        struct raft_config target = c->raft.config;
+        struct raft_config target = c->node.raft.config;
 
         if (next_step(c, &c->records[i], &target) && change(c, &target) == GAVEL_OK)
             return;
@@ -236,7 +238,7 @@ static enum gavel_status propose(struct consensus *c, struct pending *pending, u
         c, (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
     free(bytes);
     if (status == GAVEL_OK)
-        pending->index = raft_log_last(&c->raft.log);
+        pending->index = raft_log_last(&c->node.raft.log);
     else
         consensus_answer(c, pending->request, GAVEL_ERR_STATE,
                          "the leader cannot do this now (%s); try again in a moment",
@@ -251,7 +253,7 @@ static enum gavel_status put_record(struct consensus *c, struct pending *pending
     size_t size;
 
     record->is_learned = false; /* from now on it is an operator's word */
-    record->generation = c->raft.state.generation;
+    record->generation = c->node.raft.state.generation;
     if (member_record_put(record, &bytes, &size) != GAVEL_OK) {
         consensus_answer(c, pending->request, GAVEL_ERR_NO_MEMORY, "out of memory");
         return GAVEL_ERR_NO_MEMORY;
@@ -262,7 +264,7 @@ static enum gavel_status put_record(struct consensus *c, struct pending *pending
 /* Whether the cluster could still have a leader without this voter; says so if not. */
 static enum gavel_status refuse_last(struct consensus *c, struct request *request, raft_id id)
 {
-    struct raft_config target = c->raft.config;
+    struct raft_config target = c->node.raft.config;
     const char *reason = "";
 
     take_out(&target, id);
@@ -286,8 +288,9 @@ static bool is_taken(struct consensus *c, struct request *request)
 {
     char name[NODE_ADDRESSES_NAME_BYTES];
 
-    for (size_t i = 0; i < c->raft.config.count; i++) {
-        const struct node_address *entry = node_addresses_find(&c->addresses, c->raft.config.members[i].id);
+    for (size_t i = 0; i < c->node.raft.config.count; i++) {
+        const struct node_address *entry =
+            node_addresses_find(&c->addresses, c->node.raft.config.members[i].id);
 
         if (entry && strcmp(entry->address, request->address) == 0) {
             consensus_answer(c, request, GAVEL_ERR_INVALID, "%s is the address of %s", request->address,
@@ -312,7 +315,7 @@ static enum gavel_status add(struct consensus *c, struct pending *pending, const
     }
     if (is_taken(c, request))
         return GAVEL_ERR_INVALID;
-    if (c->raft.config.count == RAFT_MEMBERS_MAX) {
+    if (c->node.raft.config.count == RAFT_MEMBERS_MAX) {
         consensus_answer(c, request, GAVEL_ERR_STATE, "there are %d members already, which is the most",
                          RAFT_MEMBERS_MAX);
         return GAVEL_ERR_STATE;
@@ -360,7 +363,7 @@ enum gavel_status consensus_member_request(struct consensus *c, struct pending *
 {
     struct request *request = pending->request;
     const struct raft_member *member =
-        raft_config_find(&c->raft.config, seal_id_of_name("node", request->target));
+        raft_config_find(&c->node.raft.config, seal_id_of_name("node", request->target));
     struct member_record record; /* one that is about to be a member has only that */
 
     if (request->kind == REQUEST_MEMBER_ADD)
@@ -379,7 +382,7 @@ enum gavel_status consensus_member_request(struct consensus *c, struct pending *
 /* The record is gone: now the member. Tried again until it is taken. */
 static void begin_removal(struct consensus *c, struct pending *pending, raft_id id)
 {
-    struct raft_config target = c->raft.config;
+    struct raft_config target = c->node.raft.config;
 
     if (!may_change(c))
         return;
@@ -390,7 +393,7 @@ static void begin_removal(struct consensus *c, struct pending *pending, raft_id 
 
 bool consensus_member_is_done(struct consensus *c, struct pending *pending)
 {
-    const struct raft *raft = &c->raft;
+    const struct raft *raft = &c->node.raft;
     raft_id id = seal_id_of_name("node", pending->request->target);
     const struct raft_member *member = raft_config_find(&raft->config, id);
     bool is_settled = !raft->config.is_joint && raft->config_index <= raft->commit &&

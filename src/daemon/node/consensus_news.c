@@ -16,7 +16,7 @@ void consensus_put(struct consensus *c, struct journal_entry *entry)
     if (entry->at == 0)
         entry->at = clock_now();
     if (entry->term == 0)
-        entry->term = c->raft.state.term;
+        entry->term = c->node.raft.state.term;
     (void)journal_put(c->shared->journal, entry);
 }
 
@@ -127,13 +127,13 @@ static void tell_leader(struct consensus *c, raft_id leader)
     if (leader == 0)
         return;
     if (c->last_leader != 0 && c->last_leader != leader) {
-        if (c->released_term == c->raft.state.term)
+        if (c->released_term == c->node.raft.state.term)
             c->draft.counters.transfers++;
         else
             c->draft.counters.failovers++;
     }
     c->last_leader = leader;
-    if (!raft_config_find(&c->raft.config, leader))
+    if (!raft_config_find(&c->node.raft.config, leader))
         consensus_set_peers(c); /* or it would not hear our answers */
 }
 
@@ -141,7 +141,7 @@ static void tell_role(struct consensus *c, const char *role)
 {
     struct journal_entry entry = {.event = JOURNAL_ROLE_CHANGED};
 
-    (void)snprintf(entry.text, sizeof entry.text, "%s", role ? role : raft_role_name(c->raft.role));
+    (void)snprintf(entry.text, sizeof entry.text, "%s", role ? role : raft_role_name(c->node.raft.role));
     (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "role_changed", LOG_STR("role", entry.text),
@@ -163,7 +163,7 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
         &c->logger, LOG_ERROR,
         "refused a term that elections cannot have reached; the node that sends it is not trustworthy or its data are damaged: stop it, remove the member and let it join with an empty directory",
         LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
-        LOG_U64("term", c->raft.state.term), LOG_END);
+        LOG_U64("term", c->node.raft.state.term), LOG_END);
 }
 
 static void tell_truncation(struct consensus *c, raft_index index)
@@ -182,8 +182,8 @@ static gavel_ns promise_for(const struct raft_settings *settings, gavel_ns round
 
 static void tell_nobody_near(struct consensus *c)
 {
-    const struct raft_settings *settings = &c->raft.settings;
-    gavel_ns round_trip = raft_majority_round_trip(&c->raft);
+    const struct raft_settings *settings = &c->node.raft.settings;
+    gavel_ns round_trip = raft_majority_round_trip(&c->node.raft);
     long long promise =
         (long long)ms_from_ns(promise_for(settings, round_trip == NEVER ? settings->promise : round_trip));
 
@@ -192,7 +192,7 @@ static void tell_nobody_near(struct consensus *c)
         c, JOURNAL_NOBODY_NEAR, c->config->id,
         "led %u times and could not work: a majority answers within %lld ms, a lease needs %lld ms; on all nodes raise promise and election_min to %lld ms, election_max to %lld ms",
         RAFT_IDLE_TURNS + 1, round_trip == NEVER ? -1 : (long long)ms_from_ns(round_trip),
-        (long long)ms_from_ns(raft_round_trip_limit(&c->raft)), promise, 2 * promise);
+        (long long)ms_from_ns(raft_round_trip_limit(&c->node.raft)), promise, 2 * promise);
 }
 
 void consensus_tell(struct consensus *c, const struct raft_action *action)
@@ -221,7 +221,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         consensus_transfer_told(c, false, node, text);
         break;
     case RAFT_NEWS_MEMBERS_CHANGED:
-        consensus_note(c, JOURNAL_MEMBERS_CHANGED, 0, "%u members", (unsigned)c->raft.config.count);
+        consensus_note(c, JOURNAL_MEMBERS_CHANGED, 0, "%u members", (unsigned)c->node.raft.config.count);
         consensus_set_peers(c);
         break;
     case RAFT_NEWS_CHANGE_FAILED:
@@ -241,7 +241,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_HIGHER_TERM_SEEN:
         logger_line(&c->logger, LOG_INFO, "a higher term was seen", LOG_U64("seen", action->tell.term),
-                    LOG_U64("term", c->raft.state.term), LOG_END);
+                    LOG_U64("term", c->node.raft.state.term), LOG_END);
         break;
     case RAFT_NEWS_DIRECTORY_REFUSED:
         consensus_note(

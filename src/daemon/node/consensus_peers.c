@@ -36,17 +36,17 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .version_min = PEER_VERSION_MIN,
         .version_max = PEER_VERSION_MAX,
         .cluster = config->cluster_id,
-        .generation = c->raft.state.generation,
+        .generation = c->node.raft.state.generation,
         .node = config->id,
-        .incarnation = c->raft.state.incarnation,
-        .bootstrap = bootstrap_digest(&c->raft),
-        .config_index = c->raft.config_index,
-        .directory = c->raft.state.directory,
-        .bound_at = raft_bound_at(&c->raft),
-        .began_at = c->raft.began_at,
-        .process = c->raft.state.start,
-        .founding = raft_founding(&c->raft),
-        .is_founded = c->raft.founding != 0,
+        .incarnation = c->node.raft.state.incarnation,
+        .bootstrap = bootstrap_digest(&c->node.raft),
+        .config_index = c->node.raft.config_index,
+        .directory = c->node.raft.state.directory,
+        .bound_at = raft_bound_at(&c->node.raft),
+        .began_at = c->node.raft.began_at,
+        .process = c->node.raft.state.start,
+        .founding = raft_founding(&c->node.raft),
+        .is_founded = c->node.raft.founding != 0,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
@@ -63,8 +63,9 @@ void consensus_publish_peers(struct consensus *c)
 {
     struct shared_memory_peers list = {0};
 
-    for (size_t i = 0; i < c->raft.config.count; i++)
-        if (transport_address_of(c->transport, c->raft.config.members[i].id, &list.addresses[list.count]))
+    for (size_t i = 0; i < c->node.raft.config.count; i++)
+        if (transport_address_of(c->transport, c->node.raft.config.members[i].id,
+                                 &list.addresses[list.count]))
             list.count++;
     shared_memory_set_peers(c->memory, &list);
 }
@@ -95,13 +96,13 @@ void consensus_set_peers(struct consensus *c)
     struct transport_address peers[RAFT_MEMBERS_MAX];
     size_t count = 0;
 
-    for (size_t i = 0; i < c->raft.config.count; i++)
-        count = add_peer(c, c->raft.config.members[i].id, peers, count);
-    for (size_t i = 0; c->raft.config.count == 0 && i < c->config->peer_count; i++)
+    for (size_t i = 0; i < c->node.raft.config.count; i++)
+        count = add_peer(c, c->node.raft.config.members[i].id, peers, count);
+    for (size_t i = 0; c->node.raft.config.count == 0 && i < c->config->peer_count; i++)
         count = add_peer(c, c->config->peers[i].id, peers, count);
     /* Whoever leads us can only hear our answers if we dial it, member of what we know or not. */
-    if (c->raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->raft.leader))
-        count = add_peer(c, c->raft.leader, peers, count);
+    if (c->node.raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->node.raft.leader))
+        count = add_peer(c, c->node.raft.leader, peers, count);
     transport_set_peers(c->transport, peers, count);
     consensus_tell_members(c);
     consensus_refresh_members(c);
@@ -113,45 +114,45 @@ void consensus_set_peers(struct consensus *c)
  */
 void consensus_tell_members(struct consensus *c)
 {
-    bool is_committed = c->raft.config_index <= c->raft.commit;
-    struct raft_config committed = c->raft.config;
-    raft_index as_of = c->raft.config_index;
+    bool is_committed = c->node.raft.config_index <= c->node.raft.commit;
+    struct raft_config committed = c->node.raft.config;
+    raft_index as_of = c->node.raft.config_index;
     raft_id members[2 * RAFT_MEMBERS_MAX];
     struct peer_hello hello;
     size_t count = 0;
 
-    if (c->has_told_members && c->told_config_index == c->raft.config_index &&
+    if (c->has_told_members && c->told_config_index == c->node.raft.config_index &&
         c->told_is_committed == is_committed)
         return;
     if (!is_committed)
-        as_of = raft_committed_config(&c->raft, &committed);
-    for (size_t i = 0; i < c->raft.config.count; i++)
-        members[count++] = c->raft.config.members[i].id;
+        as_of = raft_committed_config(&c->node.raft, &committed);
+    for (size_t i = 0; i < c->node.raft.config.count; i++)
+        members[count++] = c->node.raft.config.members[i].id;
     for (size_t i = 0; i < committed.count; i++)
         members[count++] = committed.members[i].id;
     transport_set_members(c->transport, members, count, as_of);
     consensus_make_hello(c, &hello);
     transport_set_self(c->transport, &hello);
     c->has_told_members = true;
-    c->told_config_index = c->raft.config_index;
+    c->told_config_index = c->node.raft.config_index;
     c->told_is_committed = is_committed;
 }
 
 void consensus_members_in_force(struct consensus *c)
 {
     struct peer_hello hello;
-    bool is_member = raft_config_find(&c->raft.config, c->config->id);
+    bool is_member = raft_config_find(&c->node.raft.config, c->config->id);
 
     if (c->is_member && !is_member)
         logger_line(&c->logger, LOG_WARNING,
                     "this node is no longer a member; stop it, or add it again with `gavel member add`",
                     LOG_END);
     c->is_member = is_member;
-    c->config_index = c->raft.config_index;
-    if (c->raft.config.count > 0) /* otherwise we do not know yet who matters */
-        detector_keep(&c->detector, &c->raft.config);
-    if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
-        c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
+    c->config_index = c->node.raft.config_index;
+    if (c->node.raft.config.count > 0) /* otherwise we do not know yet who matters */
+        detector_keep(&c->detector, &c->node.raft.config);
+    if (c->generation != c->node.raft.state.generation) { /* a node that joined: now it belongs somewhere */
+        c->generation = c->draft.generation = c->seal.generation = c->node.raft.state.generation;
         atomic_store(&c->memory->generation, c->generation);
     }
     consensus_make_hello(c, &hello); /* it says by which configuration our directory is a member */
@@ -163,7 +164,7 @@ static uint64_t hang_ms(gavel_ns since, gavel_ns now) { return (uint64_t)ns_max(
 
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status)
 {
-    const struct raft *raft = &c->raft;
+    const struct raft *raft = &c->node.raft;
     gavel_ns now = clock_now();
 
     *ret_status = (struct peer_status){
@@ -216,8 +217,8 @@ static void on_status(void *user, const struct peer_status *status)
     raft_index alarm_index;
     char higher[NODE_ADDRESSES_NAME_BYTES], lower[NODE_ADDRESSES_NAME_BYTES];
 
-    if (c->is_over || status->cluster != c->raft.state.cluster ||
-        status->generation != c->raft.state.generation)
+    if (c->is_over || status->cluster != c->node.raft.state.cluster ||
+        status->generation != c->node.raft.state.generation)
         return;
     if (consensus_is_other_founding(c, status->founding)) {
         consensus_meet_founding(c, status->node, status->founding);
@@ -260,13 +261,13 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
     consensus_note(c, JOURNAL_SPLIT_BRAIN, hello->node,
                    "the cluster goes on as generation %" PRIu64
                    " without this node, which is of generation %" PRIu64,
-                   hello->generation, c->raft.state.generation);
+                   hello->generation, c->node.raft.state.generation);
     logger_line(
         &c->logger, LOG_ERROR,
         "this node belongs to a generation of the cluster that was abandoned; move its data directory away and start it with --join after `gavel member add`",
-        LOG_STR("data", c->config->data), LOG_U64("generation", c->raft.state.generation),
+        LOG_STR("data", c->config->data), LOG_U64("generation", c->node.raft.state.generation),
         LOG_U64("newer", hello->generation), LOG_STR("of", hello->name), LOG_END);
-    if (c->raft.role == RAFT_LEADER)
+    if (c->node.raft.role == RAFT_LEADER)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     consensus_end(c, NODE_EXIT_FENCED);
 }
@@ -278,9 +279,9 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
     if (c->addresses.count == NODE_ADDRESSES_MAX && !node_addresses_find(&c->addresses, hello->node))
-        node_addresses_keep(&c->addresses, c->config, &c->raft.config, c->raft.leader, c->records,
+        node_addresses_keep(&c->addresses, c->config, &c->node.raft.config, c->node.raft.leader, c->records,
                             c->record_count);
-    if (hello->founding == 0 || hello->founding == c->raft.founding)
+    if (hello->founding == 0 || hello->founding == c->node.raft.founding)
         consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */
     if (node_addresses_take_hello(&c->addresses, hello))
         consensus_set_peers(c);
@@ -317,12 +318,12 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
                                      .founding = hello->founding,
                                      .is_founded = hello->is_founded,
                                      .is_live = is_proven};
-    enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||
-                                    c->raft.state.generation == 0
-                                ? raft_trust(&c->raft, &claimant)
+    enum raft_trust trust = hello->generation == c->node.raft.state.generation || hello->generation == 0 ||
+                                    c->node.raft.state.generation == 0
+                                ? raft_trust(&c->node.raft, &claimant)
                                 : RAFT_TRUSTED; /* of another generation: refused for that */
 
-    if (trust == RAFT_TRUSTED && is_proven && hello->generation == c->raft.state.generation)
+    if (trust == RAFT_TRUSTED && is_proven && hello->generation == c->node.raft.state.generation)
         consensus_feed(c, (struct raft_event){.kind = RAFT_MET, .met = &claimant});
     if (trust == RAFT_TRUSTED || trust == RAFT_OUTLIVED) /* that may be late, or not: the transport knows */
         return true;
@@ -356,9 +357,9 @@ static void on_distrust(void *user, raft_id peer)
  */
 static void on_disowned(struct consensus *c, raft_id peer, const char *text, const struct peer_hello *hello)
 {
-    bool is_ours =
-        hello && hello->cluster == c->raft.state.cluster && hello->generation == c->raft.state.generation;
-    bool is_right = is_ours && raft_is_disowned(&c->raft, hello->founding, hello->config_index);
+    bool is_ours = hello && hello->cluster == c->node.raft.state.cluster &&
+                   hello->generation == c->node.raft.state.generation;
+    bool is_right = is_ours && raft_is_disowned(&c->node.raft, hello->founding, hello->config_index);
 
     if (is_news(c, peer))
         consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
@@ -373,7 +374,7 @@ static void on_disowned(struct consensus *c, raft_id peer, const char *text, con
         "Put the right one back; if it is lost, replace the member: gavel member remove, an empty directory, gavel member add, --join",
         LOG_STR("data", c->config->data), LOG_STR("node", c->config->node),
         LOG_STR("refused_by", hello->name), LOG_STR("reason", text), LOG_END);
-    if (c->raft.role == RAFT_LEADER)
+    if (c->node.raft.role == RAFT_LEADER)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     consensus_end(c, NODE_EXIT_LOST);
 }
@@ -385,8 +386,8 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
 
     if (c->is_over)
         return;
-    if (hello && hello->cluster == c->raft.state.cluster && hello->generation > c->raft.state.generation &&
-        c->raft.config.count > 0) {
+    if (hello && hello->cluster == c->node.raft.state.cluster &&
+        hello->generation > c->node.raft.state.generation && c->node.raft.config.count > 0) {
         on_later_generation(c, hello);
         return;
     }

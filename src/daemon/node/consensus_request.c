@@ -27,7 +27,7 @@
 void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
                       const char *format, ...)
 {
-    const struct node_address *leader = node_addresses_find(&c->addresses, c->raft.leader);
+    const struct node_address *leader = node_addresses_find(&c->addresses, c->node.raft.leader);
     va_list arguments;
 
     ASSERT(request);
@@ -36,7 +36,7 @@ void consensus_answer(struct consensus *c, struct request *request, enum gavel_s
     va_start(arguments, format);
     (void)vsnprintf(request->message, sizeof request->message, format, arguments);
     va_end(arguments);
-    (void)node_addresses_name(&c->addresses, c->raft.leader, request->new_leader);
+    (void)node_addresses_name(&c->addresses, c->node.raft.leader, request->new_leader);
     (void)snprintf(request->leader_api, sizeof request->leader_api, "%s", leader ? leader->api : "");
     mailbox_put(request->reply_to, &request->link);
 }
@@ -98,7 +98,7 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
     char name[NODE_ADDRESSES_NAME_BYTES];
     struct view_leader leader;
 
-    if (c->raft.role == RAFT_LEADER)
+    if (c->node.raft.role == RAFT_LEADER)
         return GAVEL_OK;
     view_leader_read(&c->shared->view, &leader);
     if (!view_leader_holds(&leader, clock_now())) {
@@ -114,15 +114,15 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
 
 static const struct raft_member *member_named(const struct consensus *c, const char *name)
 {
-    return raft_config_find(&c->raft.config, seal_id_of_name("node", name));
+    return raft_config_find(&c->node.raft.config, seal_id_of_name("node", name));
 }
 
 /* Why Raft does not begin a transfer now. */
 static const char *transfer_trouble(const struct consensus *c)
 {
-    if (c->raft.transfer.phase != RAFT_TRANSFER_NONE)
+    if (c->node.raft.transfer.phase != RAFT_TRANSFER_NONE)
         return "another transfer is under way; wait for it";
-    if (c->raft.change != RAFT_CHANGE_NONE || c->raft.config.is_joint)
+    if (c->node.raft.change != RAFT_CHANGE_NONE || c->node.raft.config.is_joint)
         return "a change of members is under way; wait for it";
     return "the leader has just been elected; try again in a moment";
 }
@@ -144,7 +144,7 @@ static bool refuse_far(struct consensus *c, struct request *request, raft_id tar
 {
     gavel_ns round_trip, longest;
 
-    if (request->is_forced || !raft_is_far(&c->raft, target, &round_trip, &longest))
+    if (request->is_forced || !raft_is_far(&c->node.raft, target, &round_trip, &longest))
         return false;
     consensus_answer(
         c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED,
@@ -171,7 +171,7 @@ static enum gavel_status begin_transfer(struct consensus *c, struct pending *pen
                          target->is_witness ? "witness" : "learner");
         return GAVEL_ERR_INVALID;
     }
-    if (target && target->id == c->config->id && request->is_forced && c->raft.role != RAFT_LEADER)
+    if (target && target->id == c->config->id && request->is_forced && c->node.raft.role != RAFT_LEADER)
         return begin_forced_here(c, pending);
     if (refuse_unless_leader(c, request) != GAVEL_OK)
         return GAVEL_ERR_NOT_LEADER;
@@ -267,7 +267,7 @@ static void take(struct consensus *c, struct request *request)
 
     if (request->timeout_ms > 0)
         timeout = ns_from_ms(request->timeout_ms < TIMEOUT_MAX_MS ? request->timeout_ms : TIMEOUT_MAX_MS);
-    (void)node_addresses_name(&c->addresses, c->raft.leader, request->old_leader);
+    (void)node_addresses_name(&c->addresses, c->node.raft.leader, request->old_leader);
     if (c->is_stopping) {
         consensus_answer(c, request, GAVEL_ERR_STATE, "this node is stopping; ask another");
         return;
@@ -277,8 +277,8 @@ static void take(struct consensus *c, struct request *request)
         consensus_answer(c, request, GAVEL_ERR_STATE, "too many requests are waiting; try again later");
         return;
     }
-    *pending =
-        (struct pending){.request = request, .give_up_at = clock_now() + timeout, .term = c->raft.state.term};
+    *pending = (struct pending){
+        .request = request, .give_up_at = clock_now() + timeout, .term = c->node.raft.state.term};
     (void)snprintf(wish, sizeof wish, "%s%s%s%s", kind_name(request->kind), request->target[0] ? " " : "",
                    request->target, request->is_forced ? ", forced" : "");
     was_told = is_told(c, wish);
@@ -372,18 +372,19 @@ static void settle_transfer(struct consensus *c, struct pending *pending)
     const struct request *request = pending->request;
     const struct peer_status *said = detector_status_of(&c->detector, pending->elected);
     char name[NODE_ADDRESSES_NAME_BYTES];
-    bool is_right = !request->target[0] || c->raft.leader == seal_id_of_name("node", request->target);
+    bool is_right = !request->target[0] || c->node.raft.leader == seal_id_of_name("node", request->target);
 
     if (pending->has_begun && c->is_claimed)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now", c->config->node);
-    else if (pending->has_begun && c->raft.role != RAFT_LEADER && clock_now() >= pending->ask_at) {
+    else if (pending->has_begun && c->node.raft.role != RAFT_LEADER && clock_now() >= pending->ask_at) {
         /* Another may have been faster, and does not know yet that it is to hand over. */
         pending->ask_at = clock_now() + c->config->raft.election_max;
         consensus_feed(c, (struct raft_event){.kind = RAFT_TAKE_OVER});
     } else if (pending->elected && said && said->is_working && said->term > pending->term)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now",
                          node_addresses_name(&c->addresses, pending->elected, name));
-    else if (!pending->has_begun && !pending->elected && c->raft.role != RAFT_LEADER && c->raft.leader != 0)
+    else if (!pending->has_begun && !pending->elected && c->node.raft.role != RAFT_LEADER &&
+             c->node.raft.leader != 0)
         consensus_answer(c, settle_with(pending), is_right ? GAVEL_OK : GAVEL_ERR_LEADER_TRANSFER_FAILED,
                          "another node was elected meanwhile");
 }
@@ -403,7 +404,7 @@ static void settle_member(struct consensus *c, struct pending *pending)
         if (pending->is_already)
             what = request->kind == REQUEST_MEMBER_PROMOTE ? "is a voter already" : "is a learner already";
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s %s", request->target, what);
-    } else if (pending->request && c->raft.role != RAFT_LEADER) {
+    } else if (pending->request && c->node.raft.role != RAFT_LEADER) {
         consensus_answer(
             c, settle_with(pending), GAVEL_ERR_STATE,
             request->kind == REQUEST_MEMBER_REMOVE
@@ -419,7 +420,7 @@ static void settle(struct consensus *c, struct pending *pending)
         settle_transfer(c, pending);
     else if (pending->request->kind >= REQUEST_MEMBER_ADD)
         settle_member(c, pending);
-    else if (c->raft.role != RAFT_LEADER || c->raft.state.term != pending->term)
+    else if (c->node.raft.role != RAFT_LEADER || c->node.raft.state.term != pending->term)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s has stepped down", c->config->node);
 }
 

@@ -11,7 +11,7 @@
 
 static void take_scalars(struct consensus *c, struct view *v)
 {
-    const struct raft *raft = &c->raft;
+    const struct raft *raft = &c->node.raft;
 
     v->at = clock_now();
     v->role = raft->role;
@@ -47,16 +47,16 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->counters.refused_messages = raft->refused_messages;
     v->counters.dropped_votes = raft->dropped_votes;
     v->counters.disk_writes = atomic_load(&c->writer.writes);
-    v->counters.client_requests = c->leader_frontend.counts.requests;
-    v->counters.client_repeated = c->leader_frontend.counts.repeated;
-    v->counters.client_refused = c->leader_frontend.counts.refused;
-    v->counters.keep_alives = c->leader_frontend.counts.keep_alives;
-    v->counters.sessions_expired = c->leader_frontend.counts.expired;
-    v->counters.mandates_lapsed = c->leader_frontend.counts.lapsed;
-    v->counters.frontend_stalls = c->leader_frontend.counts.stalls;
-    v->counters.forwardings = c->forwarder.counts.taken;
-    v->counters.forwardings_again = c->forwarder.counts.again;
-    v->counters.forwardings_timed_out = c->forwarder.counts.timed_out;
+    v->counters.client_requests = c->node.frontend.counts.requests;
+    v->counters.client_repeated = c->node.frontend.counts.repeated;
+    v->counters.client_refused = c->node.frontend.counts.refused;
+    v->counters.keep_alives = c->node.frontend.counts.keep_alives;
+    v->counters.sessions_expired = c->node.frontend.counts.expired;
+    v->counters.mandates_lapsed = c->node.frontend.counts.lapsed;
+    v->counters.frontend_stalls = c->node.frontend.counts.stalls;
+    v->counters.forwardings = c->node.forwarder.counts.taken;
+    v->counters.forwardings_again = c->node.forwarder.counts.again;
+    v->counters.forwardings_timed_out = c->node.forwarder.counts.timed_out;
 }
 
 void consensus_publish(struct consensus *c)
@@ -70,10 +70,10 @@ static void take_link(struct consensus *c, struct view_member *member)
     const struct peer_status *said = detector_status_of(&c->detector, member->id);
     struct transport_link link;
 
-    for (size_t i = 0; i < c->raft.peer_count; i++)
-        if (c->raft.peers[i].id == member->id) {
-            member->match = c->raft.role == RAFT_LEADER ? c->raft.peers[i].match : 0;
-            member->round_trip = c->raft.peers[i].round_trip;
+    for (size_t i = 0; i < c->node.raft.peer_count; i++)
+        if (c->node.raft.peers[i].id == member->id) {
+            member->match = c->node.raft.role == RAFT_LEADER ? c->node.raft.peers[i].match : 0;
+            member->round_trip = c->node.raft.peers[i].round_trip;
         }
     if (said) {
         member->status = *said;
@@ -83,7 +83,7 @@ static void take_link(struct consensus *c, struct view_member *member)
         (void)snprintf(
             member->trouble, sizeof member->trouble,
             "its data directory is older than what it has acknowledged: it does not count; replace the member: gavel member remove, an empty directory, gavel member add, --join");
-    else if (raft_awaits_directory(&c->raft, member->id))
+    else if (raft_awaits_directory(&c->node.raft, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_AWAITED_TEXT);
     else if (consensus_is_of_other_founding(c, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_FOUNDING_TEXT);
@@ -101,7 +101,7 @@ static void take_link(struct consensus *c, struct view_member *member)
 
 void consensus_refresh_members(struct consensus *c)
 {
-    const struct raft_config *config = &c->raft.config;
+    const struct raft_config *config = &c->node.raft.config;
 
     c->draft.member_count = config->count;
     for (size_t i = 0; i < config->count; i++) {
@@ -125,7 +125,7 @@ void consensus_refresh_members(struct consensus *c)
             (void)snprintf(member->api, sizeof member->api, "%s", entry->api);
         }
         if (member->is_self)
-            member->incarnation = c->raft.state.incarnation;
+            member->incarnation = c->node.raft.state.incarnation;
         else
             take_link(c, member);
     }

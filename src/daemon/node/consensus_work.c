@@ -16,7 +16,7 @@
 /* The children's deadline: they begin to stop when Raft says so and have the stop margin to be gone. */
 static void publish_mandate(struct consensus *c)
 {
-    gavel_ns stop_at = ns_min(raft_deadline(&c->raft), FAR_AWAY);
+    gavel_ns stop_at = ns_min(raft_deadline(&c->node.raft), FAR_AWAY);
 
     if (c->memory && c->is_claimed)
         shared_memory_set_mandate(c->memory, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
@@ -35,9 +35,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->is_claimed = true;
     c->claim_term = term;
     c->claim_epoch = lease_epoch;
-    c->deadline = raft_deadline(&c->raft);
-    c->leader_frontend.generation = c->raft.state.generation;
-    frontend_open(&c->leader_frontend, term, now);
+    c->deadline = raft_deadline(&c->node.raft);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
     entry.at = now;
@@ -64,7 +62,7 @@ void consensus_extend_work(struct consensus *c)
 
     if (!c->is_claimed)
         return;
-    deadline = raft_deadline(&c->raft);
+    deadline = raft_deadline(&c->node.raft);
     if (deadline == c->deadline)
         return;
     c->deadline = deadline;
@@ -76,7 +74,6 @@ void consensus_extend_work(struct consensus *c)
 void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
     c->is_claimed = false;
-    frontend_close(&c->leader_frontend);
     c->must_step_down = false; /* it does */
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
@@ -91,7 +88,7 @@ void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 void consensus_work_stopped(struct consensus *c)
 {
     gavel_ns now = clock_now();
-    const char *reason = raft_stop_name(c->raft.stop_reason);
+    const char *reason = raft_stop_name(c->node.raft.stop_reason);
     struct journal_entry entry = {
         .event = JOURNAL_LOST_LEADERSHIP, .term = c->claim_term, .lease_epoch = c->claim_epoch, .at = now};
 

@@ -132,11 +132,9 @@ static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, stru
     settings.auto_failover = c->config->auto_failover;
     restore.seed = entropy_u64();
     if (status == GAVEL_OK)
-        status = raft_init(&c->raft, &settings, &restore, clock_now(), error);
-    if (status == GAVEL_OK && restore.snapshot.size > 0 &&
-        table_snapshot_decode(c->table, restore.snapshot.data, restore.snapshot.size) != GAVEL_OK)
-        status = error_set(error, GAVEL_ERR_STORE_DAMAGED, "the snapshot in %.200s cannot be read",
-                           c->config->data);
+        status = node_init(&c->node, c->table, &settings, &restore, clock_now(), error);
+    if (status == GAVEL_OK && node_actions_init(&c->actions) != GAVEL_OK)
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     disk_restore_done(&restore);
     return status;
 }
@@ -164,10 +162,10 @@ static void begin_view(struct consensus *c, bool has_guard)
 
     (void)snprintf(v->cluster_name, sizeof v->cluster_name, "%s", c->config->cluster);
     (void)snprintf(v->name, sizeof v->name, "%s", c->config->node);
-    v->cluster = c->raft.state.cluster;
-    v->generation = c->raft.state.generation;
+    v->cluster = c->node.raft.state.cluster;
+    v->generation = c->node.raft.state.generation;
     v->id = c->config->id;
-    v->incarnation = c->raft.state.incarnation;
+    v->incarnation = c->node.raft.state.incarnation;
     v->pid = getpid();
     v->guard_pid = has_guard ? getppid() : 0;
     v->started_wall_ms = clock_wall_ms();
@@ -179,24 +177,24 @@ static void begin_view(struct consensus *c, bool has_guard)
 /* The guard must know who dies before anybody can hear from us. */
 static void begin_memory(struct consensus *c)
 {
-    atomic_store(&c->memory->cluster, c->raft.state.cluster);
-    atomic_store(&c->memory->generation, c->raft.state.generation);
-    atomic_store(&c->memory->node, c->raft.state.id);
-    atomic_store(&c->memory->incarnation, c->raft.state.incarnation);
-    atomic_store(&c->memory->directory, c->raft.state.directory);
+    atomic_store(&c->memory->cluster, c->node.raft.state.cluster);
+    atomic_store(&c->memory->generation, c->node.raft.state.generation);
+    atomic_store(&c->memory->node, c->node.raft.state.id);
+    atomic_store(&c->memory->incarnation, c->node.raft.state.incarnation);
+    atomic_store(&c->memory->directory, c->node.raft.state.directory);
 }
 
 static void say_hello(struct consensus *c, bool is_first, bool is_locked)
 {
-    consensus_note(c, JOURNAL_STARTED, c->config->id, "incarnation %" PRIu64, c->raft.state.incarnation);
+    consensus_note(c, JOURNAL_STARTED, c->config->id, "incarnation %" PRIu64, c->node.raft.state.incarnation);
     logger_line(&c->logger, LOG_INFO, "gaveld runs", LOG_STR("version", GAVEL_VERSION),
                 LOG_STR("cluster", c->config->cluster), LOG_STR("node", c->config->node),
-                LOG_U64("generation", c->raft.state.generation),
-                LOG_U64("incarnation", c->raft.state.incarnation), LOG_STR("peers", c->config->listen),
+                LOG_U64("generation", c->node.raft.state.generation),
+                LOG_U64("incarnation", c->node.raft.state.incarnation), LOG_STR("peers", c->config->listen),
                 LOG_STR("api", c->config->api_listen), LOG_STR("clients", c->config->clients_listen),
                 LOG_STR("socket", c->config->socket), LOG_BOOL("tls", c->config->has_tls),
                 LOG_BOOL("realtime", is_first), LOG_BOOL("memory_locked", is_locked), LOG_END);
-    if (c->raft.config.count == 0)
+    if (c->node.raft.config.count == 0)
         logger_line(&c->logger, LOG_INFO, "waits to be added: `gavel member add NAME ADDRESS` at the cluster",
                     LOG_STR("name", c->config->node), LOG_STR("address", c->config->advertise), LOG_END);
 }
@@ -230,7 +228,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     consensus_read_hints(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
-    status = journal_new(c->raft.state.incarnation, &c->shared->journal);
+    status = journal_new(c->node.raft.state.incarnation, &c->shared->journal);
     if (status != GAVEL_OK)
         return error_set(error, status, "out of memory");
     status = writer_start(&c->writer, disk, c->config->realtime);
@@ -248,9 +246,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         status = consensus_begin_events(c, error);
     if (status != GAVEL_OK)
         return status;
-    c->config_index = c->raft.config_index;
-    c->generation = c->raft.state.generation;
-    c->is_member = raft_config_find(&c->raft.config, c->config->id);
+    c->config_index = c->node.raft.config_index;
+    c->generation = c->node.raft.state.generation;
+    c->is_member = raft_config_find(&c->node.raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
     status = clients_start(c->shared, &c->clients, error);
@@ -308,8 +306,9 @@ static void end(struct consensus *c)
     if (c->base)
         event_base_free(c->base);
     SSL_CTX_free(c->certificates.context);
-    raft_done(&c->raft);
-    free(c->held);
+    node_done(&c->node);
+    node_actions_done(&c->actions);
+    free(c->unsent);
     free(c->snapshot);
 }
 

@@ -57,14 +57,16 @@ void forwarding_stock_clear(struct forwarding_stock *stock)
 }
 
 void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
-                       const Gavel__ClientFrame *frame)
+                       Gavel__ClientFrame *frame)
 {
     struct forwarding *message = take(stock);
 
     if (!message)
         message = forwarding_new(client, reply_to, NULL);
-    if (!message)
-        return; /* more are owed than are kept: whoever asked has to give up by itself */
-    *message = (struct forwarding){.client = client, .reply_to = reply_to, .frame = client_frame_copy(frame)};
+    if (!message) { /* more are owed than are kept: whoever asked has to give up by itself */
+        client_frame_free(frame);
+        return;
+    }
+    *message = (struct forwarding){.client = client, .reply_to = reply_to, .frame = frame};
     mailbox_put(reply_to, &message->link);
 }

@@ -37,9 +37,9 @@ struct forwarding_stock {
 void forwarding_stock_keep(struct forwarding_stock *stock,
                            struct forwarding *forwarding); /* takes it, and frees its frame */
 void forwarding_stock_clear(struct forwarding_stock *stock);
-/* Sends a copy of the frame or, without memory, a message without one. */
+/* Takes the frame and sends it; NULL: there was no memory for the answer. */
 void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
-                       const Gavel__ClientFrame *frame);
+                       Gavel__ClientFrame *frame);
 
 /* Takes ownership of the frame, also on failure. NULL: no memory. */
 struct forwarding *forwarding_new(uint64_t client, struct mailbox *reply_to, Gavel__ClientFrame *frame);

@@ -10,24 +10,30 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
-                                 size_t count, uint64_t *ret_first, uint64_t *ret_term)
+static enum gavel_status propose(struct api_cluster *cluster, const struct frontend_batch *batch)
 {
-    struct api_cluster *cluster = user;
-
-    if (cluster->log_count + count > COUNT(cluster->log))
+    if (cluster->log_count + batch->count > COUNT(cluster->log))
         return GAVEL_ERR_STORE_UNAVAILABLE;
-    *ret_first = cluster->index + cluster->log_count + 1;
-    *ret_term = 1;
-    for (size_t i = 0; i < count; i++) {
-        uint8_t *copy = malloc(sizes[i] + 1);
+    for (size_t i = 0; i < batch->count; i++) {
+        uint8_t *copy = malloc(batch->sizes[i] + 1);
 
         ASSERT(copy);
-        memcpy(copy, commands[i], sizes[i]);
+        memcpy(copy, batch->commands[i], batch->sizes[i]);
         cluster->log[cluster->log_count].bytes = copy;
-        cluster->log[cluster->log_count++].size = sizes[i];
+        cluster->log[cluster->log_count++].size = batch->sizes[i];
     }
     return GAVEL_OK;
+}
+
+static void flush(struct api_cluster *cluster)
+{
+    struct frontend_batch batch;
+
+    while (frontend_next_batch(&cluster->frontend, &batch)) {
+        uint64_t first = cluster->index + cluster->log_count + 1;
+
+        frontend_proposed(&cluster->frontend, propose(cluster, &batch), first, 1);
+    }
 }
 
 static void answer(uint64_t client, struct mailbox *reply_to, const Gavel__ClientFrame *frame)
@@ -41,22 +47,31 @@ static void answer(uint64_t client, struct mailbox *reply_to, const Gavel__Clien
     mailbox_put(reply_to, &message->link);
 }
 
-static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+static void reply(struct api_cluster *cluster)
 {
-    struct api_cluster *cluster = user;
-    size_t which = ticket.tag % COUNT(cluster->askers);
+    struct frontend_reply *next;
 
-    ASSERT(ticket.tag == cluster->askers[which].tag);
-    answer(cluster->askers[which].client, cluster->askers[which].reply_to, cluster->is_poor ? NULL : frame);
+    while ((next = frontend_take_reply(&cluster->frontend))) {
+        size_t which = next->ticket.tag % COUNT(cluster->askers);
+        Gavel__ClientFrame *frame = NULL;
+        const char *reason;
+        enum gavel_status status = client_frame_unpack(next->bytes + CLIENT_LENGTH_BYTES,
+                                                       next->size - CLIENT_LENGTH_BYTES, &frame, &reason);
+
+        ASSERT(status == GAVEL_OK);
+        ASSERT(next->ticket.tag == cluster->askers[which].tag);
+        answer(cluster->askers[which].client, cluster->askers[which].reply_to,
+               cluster->is_poor ? NULL : frame);
+        client_frame_free(frame);
+        frontend_reply_free(next);
+    }
 }
 
 void api_cluster_init(struct api_cluster *cluster, struct node_shared *node)
 {
-    const struct frontend_hands hands = {.propose = propose, .reply = reply, .user = cluster};
-
     *cluster = (struct api_cluster){.node = node};
     ASSERT(table_keep_history(&node->table.table) == GAVEL_OK);
-    frontend_init(&cluster->frontend, &node->table.table, &hands, 1000);
+    frontend_init(&cluster->frontend, &node->table.table, 1000);
     frontend_open(&cluster->frontend, 1, clock_now());
 }
 
@@ -150,11 +165,14 @@ void api_cluster_turn(struct api_cluster *cluster)
         if (forwarding->frame)
             take(cluster, forwarding);
         forwarding_free(forwarding);
-        frontend_flush(&cluster->frontend, clock_now());
+        flush(cluster);
         apply(cluster);
+        reply(cluster);
     }
     frontend_tick(&cluster->frontend, clock_now(), true, false, clock_wall_ms());
+    flush(cluster);
     apply(cluster);
+    reply(cluster);
     before = cluster->node->table.table.revision - before;
     table_box_unlock(&cluster->node->table);
     if (before)

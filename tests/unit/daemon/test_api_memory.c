@@ -77,9 +77,9 @@ static void test_an_answer_is_sent_without_memory(void **state)
         forwarding_stock_keep(&stock, message);
     }
     refused_from = 0;
-    forwarding_answer(&stock, 9, &box, &frame);
+    forwarding_answer(&stock, 9, &box, NULL);
     refused_from = SIZE_MAX;
-    forwarding_answer(&stock, 10, &box, &frame);
+    forwarding_answer(&stock, 10, &box, client_frame_copy(&frame));
     assert_int_equal(stock.count, 0);
     message = (struct forwarding *)(void *)mailbox_take(&box);
     assert_non_null(message);

@@ -41,19 +41,19 @@ static int set_up(void **state)
     c->config = &stage->config;
     c->shared = &stage->shared;
     c->transport = &stage->transport;
-    c->raft.state.id = SELF;
-    c->raft.role = RAFT_LEADER;
-    c->raft.led_from = clock_now() - 61 * NS_PER_S;
-    c->raft.config.count = 3;
+    c->node.raft.state.id = SELF;
+    c->node.raft.role = RAFT_LEADER;
+    c->node.raft.led_from = clock_now() - 61 * NS_PER_S;
+    c->node.raft.config.count = 3;
     for (raft_id id = SELF; id <= SILENT; id++) {
-        c->raft.config.members[id - 1] = (struct raft_member){.id = id, .is_voter = true};
+        c->node.raft.config.members[id - 1] = (struct raft_member){.id = id, .is_voter = true};
         c->addresses.entries[id - 1].id = id;
         (void)snprintf(c->addresses.entries[id - 1].name, sizeof c->addresses.entries->name, "n%d", (int)id);
     }
     c->addresses.count = 3;
-    c->raft.peer_count = 2;
-    c->raft.peers[0] = (struct raft_peer){.id = TOLD, .directory = 77};
-    c->raft.peers[1] = (struct raft_peer){.id = SILENT};
+    c->node.raft.peer_count = 2;
+    c->node.raft.peers[0] = (struct raft_peer){.id = TOLD, .directory = 77};
+    c->node.raft.peers[1] = (struct raft_peer){.id = SILENT};
     *state = stage;
     return 0;
 }
@@ -108,7 +108,7 @@ static void test_at_once_it_shows_as_the_trouble_of_that_member(void **state)
     struct stage *stage = *state;
     const struct view_member *members = stage->consensus.draft.members;
 
-    stage->consensus.raft.led_from = clock_now();
+    stage->consensus.node.raft.led_from = clock_now();
     consensus_refresh_members(&stage->consensus);
     assert_string_equal(members[SILENT - 1].trouble, CONSENSUS_AWAITED_TEXT);
     assert_string_equal(members[TOLD - 1].trouble, "");
@@ -120,7 +120,7 @@ static void test_a_rolling_upgrade_is_not_told(void **state)
     struct stage *stage = *state;
     struct journal_entry entry;
 
-    stage->consensus.raft.led_from = clock_now() - 30 * NS_PER_S;
+    stage->consensus.node.raft.led_from = clock_now() - 30 * NS_PER_S;
     consensus_check_bindings(&stage->consensus);
     assert_int_equal(events(stage, &entry), 0);
 }
@@ -130,10 +130,10 @@ static void test_who_does_not_lead_or_is_bound_waits_for_nobody(void **state)
     struct stage *stage = *state;
     struct journal_entry entry;
 
-    stage->consensus.raft.role = RAFT_FOLLOWER;
+    stage->consensus.node.raft.role = RAFT_FOLLOWER;
     consensus_check_bindings(&stage->consensus);
-    stage->consensus.raft.role = RAFT_LEADER;
-    stage->consensus.raft.config.binds = true;
+    stage->consensus.node.raft.role = RAFT_LEADER;
+    stage->consensus.node.raft.config.binds = true;
     consensus_check_bindings(&stage->consensus);
     assert_int_equal(events(stage, &entry), 0);
 }
@@ -144,9 +144,9 @@ static void test_the_next_leading_tells_it_again(void **state)
     struct journal_entry entry;
 
     consensus_check_bindings(&stage->consensus);
-    stage->consensus.raft.role = RAFT_FOLLOWER;
+    stage->consensus.node.raft.role = RAFT_FOLLOWER;
     consensus_check_bindings(&stage->consensus);
-    stage->consensus.raft.role = RAFT_LEADER;
+    stage->consensus.node.raft.role = RAFT_LEADER;
     consensus_check_bindings(&stage->consensus);
     assert_int_equal(events(stage, &entry), 2);
 }

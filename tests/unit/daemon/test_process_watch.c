@@ -54,13 +54,6 @@ static void tell(void *user, const Gavel__Op *const *ops, size_t count)
     event_base_loopbreak(f->base);
 }
 
-static void meet(void *user, const struct table_process *process)
-{
-    struct fixture *f = user;
-
-    process_watch_meet(&f->process_watch, process);
-}
-
 static void apply(struct fixture *f, uint64_t session, Gavel__Op *op)
 {
     Gavel__Command command;
@@ -78,6 +71,9 @@ static void apply(struct fixture *f, uint64_t session, Gavel__Op *op)
     assert_int_equal(table_apply_ops(&f->table, ++f->index, bytes, size, &results, &count), GAVEL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(results[0].status, GAVEL_OK);
+    for (size_t i = 0; i < f->table.met.count; i++)
+        process_watch_meet(&f->process_watch, &f->table.met.items[i]);
+    f->table.met.count = 0;
     free(results);
     free(bytes);
 }
@@ -190,8 +186,7 @@ static int set_up(void **state)
     memcpy(f->enrolled, "g2", 3);
     begin_child(f);
     process_watch_init(&f->process_watch, f->base, &f->table, tell, f);
-    f->table.met = meet;
-    f->table.met_user = f;
+    f->table.met.is_kept = true;
     process_watch_tick(&f->process_watch);
     *state = f;
     return 0;
@@ -287,7 +282,7 @@ static void test_a_table_that_was_replaced_is_looked_through(void **state)
 {
     struct fixture *f = *state;
 
-    f->table.met = NULL;
+    f->table.met.is_kept = false;
     open_session(f, 11, &f->child);
     claim(f);
     assert_int_equal(f->process_watch.count, 0);

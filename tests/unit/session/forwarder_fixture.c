@@ -2,10 +2,9 @@
 
 #include "forwarder_fixture.h"
 
-static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
-                    const uint8_t *bytes, size_t size)
+static bool deliver(struct fixture *f, const struct forwarder_delivery *delivery)
 {
-    struct fixture *f = user;
+    const Gavel__ClientFrame *frame = delivery->frame;
     struct delivery *d = &f->deliveries[f->delivered];
     Gavel__ClientFrame *same;
     const char *reason;
@@ -13,11 +12,11 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
     if (f->is_unreachable || f->room == 0)
         return false;
     f->room--;
-    assert_int_equal(client_frame_unpack(bytes, size, &same, &reason), GAVEL_OK);
+    assert_int_equal(client_frame_unpack(delivery->bytes, delivery->size, &same, &reason), GAVEL_OK);
     assert_int_equal(same->what_case, frame->what_case);
     client_frame_free(same);
     assert_true(f->delivered < KEPT_MAX);
-    *d = (struct delivery){.node = node, .number = number, .what = frame->what_case};
+    *d = (struct delivery){.node = delivery->node, .number = delivery->number, .what = frame->what_case};
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
         d->tag = frame->request->tag;
         if (frame->request->session == 0 && d->tag < TAGS_MAX) {
@@ -33,9 +32,8 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
     return true;
 }
 
-static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame)
+static void answer(struct fixture *f, uint64_t client, const Gavel__ClientFrame *frame)
 {
-    struct fixture *f = user;
     struct answer *a = &f->answers[f->answered];
 
     assert_true(f->answered < KEPT_MAX);
@@ -58,14 +56,43 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
         for (size_t i = 0; i < a->gone_count; i++)
             a->gone[i] = frame->kept->gone[i];
     }
-    assert_int_equal(tag, a->tag);
+}
+
+/* Takes out what is to be delivered, and what is answered. */
+static void settle(struct fixture *f)
+{
+    struct forwarder_delivery delivery;
+    struct forwarder_answer *next;
+
+    while (forwarder_take_delivery(&f->forwarder, &delivery)) {
+        uint64_t number = delivery.number;
+
+        if (!deliver(f, &delivery))
+            forwarder_unsent(&f->forwarder, f->now, number);
+    }
+    while ((next = forwarder_take_answer(&f->forwarder))) {
+        answer(f, next->client, next->frame);
+        forwarder_answer_free(next);
+    }
+}
+
+void set_leader(struct fixture *f, uint64_t node, uint64_t term)
+{
+    forwarder_leader(&f->forwarder, f->now, node, term);
+    settle(f);
+}
+
+void take(struct fixture *f, uint64_t client, const Gavel__ClientFrame *frame)
+{
+    assert_int_equal(forwarder_take(&f->forwarder, f->now, client, frame), GAVEL_OK);
+    settle(f);
 }
 
 int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    forwarder_init(&f->forwarder, &(struct forwarder_hands){.deliver = deliver, .answer = answer, .user = f});
+    forwarder_init(&f->forwarder);
     f->now = 1000 * NS_PER_S;
     f->room = SIZE_MAX;
     *state = f;
@@ -102,7 +129,7 @@ void ask_write(struct fixture *f, uint64_t client, uint64_t tag, uint64_t sessio
     request.ops = ops;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    forwarder_take(&f->forwarder, f->now, client, &frame);
+    take(f, client, &frame);
 }
 
 void ask_question(struct fixture *f, uint64_t client, uint64_t tag)
@@ -115,7 +142,7 @@ void ask_question(struct fixture *f, uint64_t client, uint64_t tag)
     ask.tag = tag;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
-    forwarder_take(&f->forwarder, f->now, client, &frame);
+    take(f, client, &frame);
 }
 
 void keep_alive(struct fixture *f, uint64_t client, uint64_t tag, size_t count, uint64_t *sessions)
@@ -130,7 +157,7 @@ void keep_alive(struct fixture *f, uint64_t client, uint64_t tag, size_t count, 
     keep.sessions = sessions;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep;
-    forwarder_take(&f->forwarder, f->now, client, &frame);
+    take(f, client, &frame);
 }
 
 /* The frontend answers this delivery; the tag of it is of no use to anybody. */
@@ -167,6 +194,7 @@ void reply_gone(struct fixture *f, struct delivery d, enum gavel_status status, 
         frame.kept = &kept;
     }
     forwarder_reply(&f->forwarder, f->now, d.number, &frame);
+    settle(f);
 }
 
 void reply(struct fixture *f, struct delivery d, enum gavel_status status)
@@ -182,10 +210,12 @@ void pass(struct fixture *f, gavel_ns time)
     for (int i = 0; i < 100000 && forwarder_wake_at(&f->forwarder) <= until; i++) {
         f->now = ns_max(f->now, forwarder_wake_at(&f->forwarder));
         forwarder_tick(&f->forwarder, f->now);
+        settle(f);
     }
     assert_true(forwarder_wake_at(&f->forwarder) > until);
     f->now = until;
     forwarder_tick(&f->forwarder, f->now);
+    settle(f);
 }
 
 void assert_answer(const struct fixture *f, size_t which, uint64_t client, uint64_t tag,

@@ -54,6 +54,8 @@ struct fixture {
 
 int set_up(void **state);
 int tear_down(void **state);
+void set_leader(struct fixture *f, uint64_t node, uint64_t term);
+void take(struct fixture *f, uint64_t client, const Gavel__ClientFrame *frame);
 void ask_write(struct fixture *f, uint64_t client, uint64_t tag, uint64_t session, uint32_t timeout_ms);
 void ask_question(struct fixture *f, uint64_t client, uint64_t tag);
 void keep_alive(struct fixture *f, uint64_t client, uint64_t tag, size_t count, uint64_t *sessions);

@@ -2,47 +2,46 @@
 
 #include "frontend_fixture.h"
 
-static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
-                                 size_t count, uint64_t *ret_first, uint64_t *ret_term)
+static enum gavel_status propose(struct fixture *f, const struct frontend_batch *batch)
 {
-    struct fixture *f = user;
-
-    if (f->closes_on_propose)
-        frontend_close(&f->frontend);
     if (f->propose_status)
         return f->propose_status;
-    *ret_first = f->log_count + 1;
-    *ret_term = f->term;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         assert_true(f->log_count < LOG_MAX);
-        f->log[f->log_count].bytes = malloc(sizes[i]);
-        memcpy(f->log[f->log_count].bytes, commands[i], sizes[i]);
-        f->log[f->log_count].size = sizes[i];
+        f->log[f->log_count].bytes = malloc(batch->sizes[i]);
+        memcpy(f->log[f->log_count].bytes, batch->commands[i], batch->sizes[i]);
+        f->log[f->log_count].size = batch->sizes[i];
         f->log[f->log_count++].term = f->term;
     }
     return GAVEL_OK;
 }
 
-static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+void collect(struct fixture *f)
 {
-    struct fixture *f = user;
+    struct frontend_reply *reply;
+    const char *reason;
 
-    assert_true(f->reply_count < REPLIES_MAX);
-    f->tickets[f->reply_count] = ticket;
-    f->replies[f->reply_count] = client_frame_copy(frame);
-    f->reply_count++;
+    while ((reply = frontend_take_reply(&f->frontend))) {
+        assert_true(f->reply_count < REPLIES_MAX);
+        f->tickets[f->reply_count] = reply->ticket;
+        f->replies[f->reply_count] = NULL; /* where memory is short, it may be this that there is none for */
+        assert_int_not_equal(client_frame_unpack(reply->bytes + CLIENT_LENGTH_BYTES,
+                                                 reply->size - CLIENT_LENGTH_BYTES,
+                                                 &f->replies[f->reply_count], &reason),
+                             GAVEL_ERR_INVALID);
+        f->reply_count++;
+        frontend_reply_free(reply);
+    }
 }
 
 int fixture_setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    const struct frontend_hands hands = {.propose = propose, .reply = reply, .user = f};
 
     f->now = 1000 * NS_PER_S;
     f->is_working = true;
     f->term = 1;
-    f->table.clock = &f->now;
-    frontend_init(&f->frontend, &f->table, &hands, DRIFT_PPM);
+    frontend_init(&f->frontend, &f->table, DRIFT_PPM);
     frontend_open(&f->frontend, f->term, f->now);
     *state = f;
     return 0;
@@ -65,6 +64,7 @@ int fixture_teardown(void **state)
 void fixture_change_leader(struct fixture *f)
 {
     frontend_close(&f->frontend);
+    collect(f);
     f->term++;
     frontend_open(&f->frontend, f->term, f->now);
 }
@@ -222,19 +222,34 @@ void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request_;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    collect(f);
 }
 
-void flush(struct fixture *f) { frontend_flush(&f->frontend, f->now); }
+void flush(struct fixture *f)
+{
+    struct frontend_batch batch;
+
+    while (frontend_next_batch(&f->frontend, &batch)) {
+        uint64_t first = f->log_count + 1;
+
+        frontend_proposed(&f->frontend, propose(f, &batch), first, f->term);
+        if (f->closes_on_propose)
+            frontend_close(&f->frontend);
+    }
+    collect(f);
+}
 
 void commit_one(struct fixture *f)
 {
     struct table_result *results = NULL;
     size_t count = 0;
     size_t at = f->applied++;
-    enum gavel_status status =
-        table_apply_ops(&f->table, at + 1, f->log[at].bytes, f->log[at].size, &results, &count);
+    enum gavel_status status;
 
+    f->table.now = f->now;
+    status = table_apply_ops(&f->table, at + 1, f->log[at].bytes, f->log[at].size, &results, &count);
     frontend_applied(&f->frontend, f->now, f->is_working, at + 1, f->log[at].term, status, results, count);
+    collect(f);
     free(results);
 }
 
@@ -292,6 +307,7 @@ const Gavel__Kept *keep_alive(struct fixture *f, uint64_t session)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &alive;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->what_case, GAVEL__CLIENT_FRAME__WHAT_KEPT);
     return f->replies[f->reply_count - 1]->kept;
 }
@@ -301,6 +317,7 @@ void run_until(struct fixture *f, gavel_ns until)
     while (f->now < until) {
         f->now = ns_min(f->now + MS(20), until);
         frontend_tick(&f->frontend, f->now, f->is_working, false, 1);
+        flush(f);
     }
 }
 

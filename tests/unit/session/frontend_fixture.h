@@ -91,7 +91,9 @@ Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const c
 
 /* Hands a request in; flush and commit are up to the test. */
 void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count, Gavel__Op *const *ops);
-/* Proposes what is in line; applies what is in the log. */
+/* Takes out what was answered; whoever calls the frontend by itself does this. */
+void collect(struct fixture *f);
+/* Proposes what is in line, and collects; applies what is in the log. */
 void flush(struct fixture *f);
 void commit(struct fixture *f);
 void commit_one(struct fixture *f);

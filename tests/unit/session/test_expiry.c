@@ -68,9 +68,11 @@ static void test_a_stalled_leader_gives_every_session_its_whole_time(void **stat
     open_session(f, 7);
     f->now += 10 * TTL; /* no ticks: it did not run */
     frontend_tick(&f->frontend, f->now, true, false, 1);
+    flush(f);
     assert_int_equal(f->frontend.counts.stalls, 1);
     run_until(f, f->now + TTL - 1);
     frontend_tick(&f->frontend, f->now, true, true, 1); /* the caller knows of another stall */
+    flush(f);
     run_until(f, f->now + TTL - 1);
     assert_int_equal(f->log_count, 1);
     run_until(f, f->now + 1);
@@ -97,6 +99,7 @@ static void test_what_has_arrived_during_a_short_stall_is_heard_first(void **sta
     run_until(f, f->now + TTL - MS(100));
     f->now += MS(200);
     frontend_tick(&f->frontend, f->now, true, false, 1);
+    flush(f);
     assert_int_equal(f->log_count, 1);
     assert_int_equal(keep_alive(f, 7)->n_gone, 0);
     run_until(f, f->now + MS(500));
@@ -202,6 +205,7 @@ static void test_an_end_in_the_log_is_under_way_after_a_pause(void **state)
     run_until(f, f->now + TTL);
     assert_int_equal(f->log_count, 2);
     frontend_close(&f->frontend);
+    collect(f);
     frontend_open(&f->frontend, f->term, f->now);
     assert_int_equal(keep_alive(f, 7)->n_gone, 1);
     run_until(f, f->now + TTL);
@@ -236,6 +240,7 @@ static void test_many_sessions_end_in_portions(void **state)
     while (f->table.session_count > 0) {
         before = f->log_count;
         frontend_tick(&f->frontend, f->now, true, false, 1);
+        flush(f);
         assert_in_range(f->log_count - before, 0, 2);
         commit(f);
         f->now = ns_max(f->now, frontend_wake_at(&f->frontend));
@@ -260,6 +265,7 @@ static void test_nothing_wakes_the_expiry_when_nothing_is_due(void **state)
     run_until(f, f->now + TTL + MS(20));
     assert_int_equal(frontend_wake_at(&f->frontend), NEVER);
     frontend_close(&f->frontend);
+    collect(f);
     assert_int_equal(frontend_wake_at(&f->frontend), NEVER);
 }
 
@@ -279,6 +285,7 @@ static void test_only_those_that_are_gone_are_named(void **state)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &alive;
     frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){.origin = 2, .tag = 44}, &frame);
+    collect(f);
     kept = f->replies[f->reply_count - 1]->kept;
     assert_int_equal(f->tickets[f->reply_count - 1].origin, 2);
     assert_int_equal(f->tickets[f->reply_count - 1].tag, 44);
@@ -473,10 +480,12 @@ static void test_many_groups_are_looked_at_in_portions(void **state)
 
     let_prefer_in_many(f);
     frontend_tick(&f->frontend, f->now, true, false, 1);
+    flush(f);
     assert_in_range(count_looked_at(f), 1, GROUPS - 1);
     assert_int_equal(frontend_wake_at(&f->frontend), f->now + MS(1));
     f->now += MS(1);
     frontend_tick(&f->frontend, f->now, true, false, 1);
+    flush(f);
     assert_int_equal(count_looked_at(f), GROUPS);
     assert_int_equal(f->log_count, 10); /* nothing is due yet */
 
@@ -488,6 +497,7 @@ static void test_many_groups_are_looked_at_in_portions(void **state)
         must(f, 0, 0, op_put(f, "notes", "k", "v"));
         f->now += MS(1);
         frontend_tick(&f->frontend, f->now, true, false, 1);
+        flush(f);
         commit(f);
     }
     assert_int_equal(count_wished(f), GROUPS);

@@ -9,7 +9,7 @@ static void test_what_is_asked_goes_to_the_leader_and_comes_back_with_its_tag(vo
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 11, 5, 77, 0);
     ask_question(f, 12, 5);
     assert_int_equal(f->delivered, 2);
@@ -39,7 +39,7 @@ static void test_without_a_leader_everything_waits_until_there_is_one(void **sta
     ask_question(f, 2, 3);
     pass(f, NS_PER_S);
     assert_int_equal(f->delivered, 0);
-    forwarder_leader(&f->forwarder, f->now, 2, 1);
+    set_leader(f, 2, 1);
     assert_int_equal(f->delivered, 3);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(f->deliveries[i].tag, i + 1); /* in order */
@@ -67,12 +67,12 @@ static void test_a_new_leader_is_asked_again(void **state)
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 77, 0);
     ask_question(f, 1, 2);
-    forwarder_leader(&f->forwarder, f->now, 0, 8);
+    set_leader(f, 0, 8);
     assert_int_equal(f->delivered, 2);
-    forwarder_leader(&f->forwarder, f->now, 2, 8);
+    set_leader(f, 2, 8);
     assert_int_equal(f->delivered, 4);
     assert_int_equal(f->deliveries[2].node, 2);
     assert_int_equal(f->deliveries[2].number, f->deliveries[0].number);
@@ -81,10 +81,10 @@ static void test_a_new_leader_is_asked_again(void **state)
     reply(f, f->deliveries[2], GAVEL_OK);
     assert_int_equal(f->answered, 1);
     /* The same node in a new term is another leader. */
-    forwarder_leader(&f->forwarder, f->now, 2, 9);
+    set_leader(f, 2, 9);
     assert_int_equal(f->delivered, 5);
     assert_int_equal(f->deliveries[4].tag, 2);
-    forwarder_leader(&f->forwarder, f->now, 2, 9);
+    set_leader(f, 2, 9);
     assert_int_equal(f->delivered, 5);
 }
 
@@ -92,11 +92,11 @@ static void test_a_write_without_a_session_is_not_carried_to_another_leader(void
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 0, 0);
-    forwarder_leader(&f->forwarder, f->now, 0, 8);
+    set_leader(f, 0, 8);
     assert_int_equal(f->answered, 0);
-    forwarder_leader(&f->forwarder, f->now, 2, 8);
+    set_leader(f, 2, 8);
     assert_int_equal(f->delivered, 1);
     assert_int_equal(f->answered, 1);
     assert_answer(f, 0, 1, 1, GAVEL_ERR_TIMEOUT);
@@ -109,10 +109,10 @@ static void test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_si
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 0, 0);
-    forwarder_leader(&f->forwarder, f->now, 0, 7);
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 0, 7);
+    set_leader(f, 3, 7);
     pass(f, NS_PER_S);
     assert_int_equal(f->delivered, 1);
     reply(f, f->deliveries[0], GAVEL_OK);
@@ -123,7 +123,7 @@ static void test_what_the_leader_refuses_is_carried_again_soon(void **state)
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 77, 0);
     ask_write(f, 1, 2, 0, 0); /* refused means not done: it may be carried again, too */
     ask_question(f, 1, 3);
@@ -145,7 +145,7 @@ static void test_a_refusal_that_comes_again_has_no_write_carried_twice(void **st
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 0, 0);
     reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER);
     pass(f, FORWARDER_RETRY);
@@ -162,10 +162,10 @@ static void test_a_write_that_was_refused_to_the_end_was_not_done(void **state)
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 0, 100);
     reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER);
-    forwarder_leader(&f->forwarder, f->now, 0, 8);
+    set_leader(f, 0, 8);
     pass(f, NS_PER_S);
     assert_answer(f, 0, 1, 1, GAVEL_ERR_STORE_UNAVAILABLE);
 }
@@ -175,7 +175,7 @@ static void test_a_leader_that_refuses_is_tried_with_a_few_and_then_asked_everyt
     struct fixture *f = *state;
     const size_t count = 1000;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     for (size_t i = 0; i < count; i++)
         ask_write(f, 1, i + 1, 100 + i, 0);
     assert_int_equal(f->delivered, count);
@@ -201,7 +201,7 @@ static void test_a_way_that_is_full_is_tried_again(void **state)
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     f->is_unreachable = true;
     ask_write(f, 1, 1, 0, 0);
     ask_write(f, 1, 2, 77, 50);
@@ -219,7 +219,7 @@ static void test_without_an_answer_only_what_may_be_repeated_is_carried_again(vo
 {
     struct fixture *f = *state;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 77, 1200);
     ask_write(f, 1, 2, 0, 1200);
     pass(f, FORWARDER_AGAIN - 1);
@@ -252,7 +252,7 @@ static void test_answers_that_are_late_or_repeated_or_to_something_else_are_harm
     struct fixture *f = *state;
     struct delivery wrong;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 77, 0);
     wrong = f->deliveries[0];
     wrong.what = GAVEL__CLIENT_FRAME__WHAT_ASK;
@@ -284,7 +284,7 @@ static void test_a_client_that_is_gone_hears_nothing_but_its_writes_go_on(void *
     ask_question(f, 2, 5);
     forwarder_forget(&f->forwarder, 1);
     forwarder_forget(&f->forwarder, 12345);
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     pass(f, FORWARDER_GATHER);
     assert_int_equal(f->delivered, 3);
     assert_int_equal(f->deliveries[0].tag, 1);
@@ -337,7 +337,7 @@ static void ask_large(struct fixture *f, uint64_t tag, size_t size, size_t op_co
     request.ops = ops;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    forwarder_take(&f->forwarder, f->now, 1, &frame);
+    take(f, 1, &frame);
     free(ops);
     free(value);
 }
@@ -370,11 +370,11 @@ static void test_other_frames_are_not_for_the_leader(void **state)
     Gavel__Watch watch;
 
     gavel__client_frame__init(&frame);
-    forwarder_take(&f->forwarder, f->now, 1, &frame);
+    take(f, 1, &frame);
     gavel__watch__init(&watch);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WATCH;
     frame.watch = &watch;
-    forwarder_take(&f->forwarder, f->now, 1, &frame);
+    take(f, 1, &frame);
     assert_int_equal(f->answered, 2);
     assert_answer(f, 1, 1, 0, GAVEL_ERR_INVALID);
 }
@@ -421,7 +421,7 @@ static void test_whatever_happens_everything_is_answered_exactly_once(void **sta
             } else if (dice < 80 && f->delivered > 0) {
                 reply(f, f->deliveries[prng_next(&prng) % f->delivered], GAVEL_OK);
             } else if (dice < 84) {
-                forwarder_leader(&f->forwarder, f->now, prng_next(&prng) % 4, 1 + prng_next(&prng) % 3);
+                set_leader(f, prng_next(&prng) % 4, 1 + prng_next(&prng) % 3);
             } else if (dice < 87) {
                 f->is_unreachable = !f->is_unreachable;
             } else {

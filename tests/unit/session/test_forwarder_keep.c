@@ -8,7 +8,7 @@ static void test_keep_alives_go_as_one_and_each_client_hears_of_its_own(void **s
     struct fixture *f = *state;
     uint64_t first[] = {10, 11, 12}, second[] = {20, 11}, gone[] = {20, 99, 11};
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     keep_alive(f, 1, 5, 3, first);
     pass(f, FORWARDER_GATHER / 2);
     keep_alive(f, 2, 5, 2, second);
@@ -35,7 +35,7 @@ static void test_a_keep_alive_that_failed_says_nothing_of_any_session(void **sta
     struct fixture *f = *state;
     uint64_t sessions[] = {10};
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     keep_alive(f, 1, 1, 1, sessions);
     keep_alive(f, 2, 2, 1, sessions);
     pass(f, FORWARDER_GATHER);
@@ -66,7 +66,7 @@ static void test_keep_alives_gather_while_there_is_no_leader(void **state)
     keep_alive(f, 1, 3, 1, sessions);
     pass(f, 500 * NS_PER_MS);
     keep_alive(f, 2, 4, 1, sessions);
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     assert_int_equal(f->delivered, 1); /* one frame for all that came meanwhile */
     assert_int_equal(f->deliveries[0].session_count, 2);
     /* A leader that is in doubt is tried with them if there is nothing else. */
@@ -88,7 +88,7 @@ static void test_more_sessions_than_fit_go_at_once_and_in_several_frames(void **
     struct fixture *f = *state;
     uint64_t *sessions = calloc(CLIENT_SESSIONS_MAX + 1, sizeof *sessions);
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     keep_alive(f, 1, 1, CLIENT_SESSIONS_MAX - 1, sessions);
     keep_alive(f, 2, 2, 2, sessions);
     assert_int_equal(f->delivered, 1);
@@ -126,7 +126,7 @@ static void test_keep_alives_pass_whatever_else_waits(void **state)
     uint64_t sessions[] = {10};
     size_t at;
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     f->room = 4;
     for (size_t i = 0; i < FORWARDER_FORWARDINGS_MAX; i++)
         ask_write(f, 1, TAGS_MAX + i, 77, 0);
@@ -150,7 +150,7 @@ static void test_keep_alives_do_not_wait_for_a_write_whose_answer_is_lost(void *
     struct fixture *f = *state;
     uint64_t sessions[] = {10};
 
-    forwarder_leader(&f->forwarder, f->now, 3, 7);
+    set_leader(f, 3, 7);
     ask_write(f, 1, 1, 0, 60000);
     assert_int_equal(f->delivered, 1);
     f->room = 0;

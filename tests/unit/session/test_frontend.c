@@ -55,6 +55,7 @@ static void test_a_closed_frontend_answers_that_it_does_not_lead(void **state)
 
     must(f, 0, 0, op_open(f, 7, 2000));
     frontend_close(&f->frontend);
+    collect(f);
     assert_int_equal(request(f, 0, 0, op_put(f, "g", "k", "v"))->status, GAVEL_ERR_NOT_LEADER);
     assert_int_equal(keep_alive(f, 7)->status, GAVEL_ERR_NOT_LEADER);
     gavel__ask__init(&ask);
@@ -62,12 +63,14 @@ static void test_a_closed_frontend_answers_that_it_does_not_lead(void **state)
     frame.ask = &ask;
     ask.tag = 99;
     frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->status, GAVEL_ERR_NOT_LEADER);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->tag, 99);
     gavel__client_hello__init(&hello);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
     frame.hello = &hello;
     frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     expect(last_reply(f), GAVEL_ERR_INVALID,
            "the leader of the cluster takes requests, keep-alives and questions only");
 }
@@ -448,11 +451,13 @@ static void test_a_request_without_a_session_is_told_whether_it_reached_the_log(
 
     send_request(f, 0, 0, 1, &put);
     frontend_close(&f->frontend);
+    collect(f);
     assert_int_equal(last_reply(f)->status, GAVEL_ERR_NOT_LEADER);
     frontend_open(&f->frontend, f->term = 2, f->now);
     send_request(f, 0, 0, 1, &put);
     flush(f);
     frontend_close(&f->frontend);
+    collect(f);
     expect(last_reply(f), GAVEL_ERR_STORE_UNAVAILABLE,
            "the leader of the cluster was lost before the outcome was known: this may have been done or not; "
            "look before asking again");
@@ -467,6 +472,7 @@ static void test_an_entry_of_another_term_is_not_ours(void **state)
     send_request(f, 7, 2, 1, &put);
     flush(f);
     frontend_applied(&f->frontend, f->now, true, 2, 9, GAVEL_OK, NULL, 0);
+    collect(f);
     assert_int_equal(last_reply(f)->status, GAVEL_ERR_NOT_LEADER);
     assert_int_equal(f->frontend.waiting_count, 0);
 }
@@ -536,6 +542,7 @@ static void test_the_dead_are_taken_off_and_nobody_is_answered(void **state)
     assert_null(table_note_find(&f->table, "g", "k"));
     assert_int_equal(f->reply_count, replies);
     frontend_close(&f->frontend);
+    collect(f);
     frontend_report_deaths(&f->frontend, f->now, 1, ops, 4); /* it is told again to whoever leads */
     assert_int_equal(f->frontend.waiting_count, 0);
 }

@@ -28,6 +28,7 @@ static void send_by(struct fixture *f, uint64_t principal, uint64_t session, uin
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
 }
 
 /* And done; the reply. */
@@ -54,6 +55,7 @@ static bool keeps(struct fixture *f, uint64_t principal, bool is_told)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     return f->replies[f->reply_count - 1]->kept->n_gone == 0;
 }
 
@@ -135,9 +137,11 @@ static void test_another_client_in_the_same_frame_does_not_end_it(void **state)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 0);
     principals[1] = OTHER; /* nobody of them is its owner */
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 3);
     assert_true(keeps(f, HOLDER, true));
 }
@@ -212,6 +216,7 @@ static const Gavel__Group *look(struct fixture *f, Gavel__Ask__Kind kind, uint64
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->n_groups, 1);
     return f->replies[f->reply_count - 1]->answer->groups[0];
 }
@@ -273,6 +278,7 @@ static const Gavel__Candidate *listed(struct fixture *f, uint64_t instance)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
     frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->groups[0]->n_candidates, 1);
     return f->replies[f->reply_count - 1]->answer->groups[0]->candidates[0];
 }

@@ -12,7 +12,6 @@ int table_fixture_setup(void **state)
         return -1;
     fixture->now = 1000;
     fixture->wall_ms = 5000;
-    fixture->table.clock = &fixture->now;
     *state = fixture;
     return table_keep_history(&fixture->table) == GAVEL_OK ? 0 : -1;
 }
@@ -74,6 +73,7 @@ enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uin
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);
     *ret_results = NULL;
     *ret_count = 0;
+    fixture->table.now = fixture->now;
     if (fixture->is_in_need)
         status = apply_in_need(&fixture->table, bytes, size, ret_results, ret_count);
     else

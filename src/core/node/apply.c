@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What Raft has decided, one piece at a time: an entry goes to the table, and
+ * its outcome to the front end; a snapshot replaces the table; the front end
+ * opens and closes with the work. All in the order in which Raft said so: the
+ * front end of a new leader opens on a table that has every committed entry.
+ */
+#include "core/node/internal.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+
+#include <stdlib.h>
+
+static void watch_processes(struct node *node)
+{
+    struct table_met *met = &node->table->met;
+
+    for (size_t i = 0; i < met->count; i++) {
+        struct node_action *action = node_act(node, NODE_WATCH);
+
+        if (action) /* without memory only time tells of its death */
+            action->watch = met->items[i];
+    }
+    met->count = 0;
+}
+
+static void apply(struct node *node, const struct node_moment *moment, raft_index index)
+{
+    const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
+    bool is_working = raft_is_working(&node->raft, moment->now);
+    struct table_result *results = NULL;
+    size_t count = 0;
+    enum gavel_status status = GAVEL_OK;
+    struct node_action *action;
+
+    ASSERT(entry);
+    ASSERT(index > node->table->index);
+    ASSERT(index <= node->raft.commit);
+    if (entry->kind == RAFT_ENTRY_DATA) {
+        node->table->now = moment->now;
+        status = table_apply_ops(node->table, index, entry->data, entry->size, &results, &count);
+        if (status == GAVEL_ERR_NO_MEMORY) {
+            node_act(node, NODE_FAIL)->failure = status;
+            return;
+        }
+        frontend_applied(&node->frontend, moment->now, is_working, index, entry->term, status, results,
+                         count);
+    }
+    node->actions->results = results;
+    action = node_act(node, NODE_APPLIED);
+    action->applied.index = index;
+    action->applied.entry = entry;
+    action->applied.status = status;
+    action->applied.results = results;
+    action->applied.count = count;
+    watch_processes(node);
+}
+
+static void restore(struct node *node)
+{
+    const struct raft_snapshot *snapshot = &node->raft.snapshot;
+    enum gavel_status status = table_snapshot_decode(node->table, snapshot->data, snapshot->size);
+
+    if (status == GAVEL_OK)
+        (void)node_act(node, NODE_RESTORED); /* it says all there is to say */
+    else
+        node_act(node, NODE_FAIL)->failure = status;
+}
+
+static void claim(struct node *node, const struct node_moment *moment, const struct node_todo *todo)
+{
+    struct node_action *action = node_act(node, NODE_WORK_START);
+
+    action->work.term = todo->claim.term;
+    action->work.lease_epoch = todo->claim.lease_epoch;
+    node->frontend.generation = node->raft.state.generation;
+    frontend_open(&node->frontend, todo->claim.term, moment->now);
+}
+
+void node_do_todo(struct node *node, const struct node_moment *moment)
+{
+    struct node_todo *todo = &node->todo[node->todo_first];
+
+    ASSERT(node->todo_count > 0);
+    switch (todo->kind) {
+    case RAFT_APPLY:
+        apply(node, moment, todo->apply.next);
+        if (todo->apply.next++ < todo->apply.last)
+            return;
+        break;
+    case RAFT_RESTORE:
+        restore(node);
+        break;
+    case RAFT_CLAIM:
+        claim(node, moment, todo);
+        break;
+    default:
+        ASSERT(todo->kind == RAFT_STOP_WORK);
+        frontend_close(&node->frontend);
+        if (PLANTED(NODE_STAYS_OPEN))
+            frontend_open(&node->frontend, node->frontend.term, moment->now);
+        node_act(node, NODE_WORK_STOP)->stop_reason = todo->stop_reason;
+        break;
+    }
+    node->todo_first = (node->todo_first + 1) % NODE_TODO_MAX;
+    node->todo_count--;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A node of the cluster, whole and pure: Raft, the table that its log builds,
+ * the forwarder for the clients of this node, and the front end that answers
+ * them while this node leads, composed into one step function.
+ *
+ *     a message, time, a durable write   a client's frame   a peer's forwarded request   deaths
+ *                          │                    │                       │                  │
+ *                          └────────────────────┴──── node_step() ──────┴──────────────────┘
+ *                                                          │
+ *     PERSIST   SEND   FORWARD   ANSWER   APPLIED   WORK_START   WORK_STOP   WATCH   TELL
+ *
+ * gaveld, the simulators and the trace tests run this function. Their part is
+ * to move bytes between it and sockets, disks and clocks.
+ *
+ * One event can leave more to do: committed entries for the table, answers of
+ * our own front end to our own forwarder, commands for the log. That waits in
+ * the node, and each step with the event NODE_NEXT does one piece of it. The
+ * caller feeds NODE_NEXT while node_has_next(), before any other event:
+ *
+ *     node_step(node, event, actions);             carry out the actions
+ *     while (node_has_next(node))
+ *         node_step(node, &next, actions);         carry out the actions
+ *
+ * So a step is at most one step of Raft, or one entry for the table. What the
+ * actions borrow stays valid until the next step, a program whose threads read
+ * the table locks only the steps that change it (node_changes_table()), and a
+ * simulator can look, and end the node, between any two pieces.
+ *
+ * Messages that must not leave before a write is durable are held inside, and
+ * come out as SEND after the write was reported durable. Actions are in the
+ * order in which they must be carried out.
+ *
+ * Ownership: the node borrows the table, which others may read; everything else
+ * it owns. Events are borrowed for the call, actions until the next step. The
+ * caller may take the frame of an ANSWER: it sets the pointer to NULL.
+ */
+#ifndef CORE_NODE_NODE_H
+#define CORE_NODE_NODE_H
+
+#include "core/raft/raft.h"
+#include "core/session/forwarder.h"
+#include "core/session/frontend.h"
+
+/* Messages that wait for the disk. One more, and the oldest is lost: Raft repeats itself. */
+#define NODE_HELD_MAX 1024
+/* Between nodes: a forwarded request without an answer, which reports deaths. Requests begin with 1. */
+#define NODE_NUMBER_OF_DEATHS 0
+
+enum node_event_kind {
+    NODE_NEXT,        /* does what an earlier event has left to do; only if node_has_next() */
+    NODE_RAFT,        /* anything that Raft takes: a message, time, a durable write, an operator's order */
+    NODE_CLIENT,      /* a client of this node asks: a Request, a KeepAlive or an Ask */
+    NODE_CLIENT_GONE, /* its answers are for nobody */
+    NODE_FORWARDED,   /* a peer forwards what a client of its own asks, or answers what we forwarded */
+    NODE_UNSENT,      /* a FORWARD of ours, by its number, could not be sent */
+    NODE_DEATHS,      /* processes of this machine are dead: what that ends, as operations */
+    NODE_TICK,        /* at least every 100 ms, and at node_tick_at() */
+};
+
+struct node_forwarded {
+    raft_id peer; /* from whom, or to whom */
+    bool is_answer;
+    uint64_t number;
+    uint64_t incarnation; /* of the node that asks */
+    const uint8_t *bytes; /* a packed frame, without a length before it */
+    size_t size;
+};
+
+struct node_event {
+    enum node_event_kind kind;
+    gavel_ns now;    /* never runs backwards */
+    int64_t wall_ms; /* for people to read */
+    union {
+        struct raft_event raft; /* `now` is filled in */
+        struct {
+            uint64_t id; /* comes back with the answer */
+            const Gavel__ClientFrame *frame;
+        } client;
+        struct node_forwarded forwarded;
+        uint64_t unsent;
+        struct {
+            const Gavel__Op *const *ops; /* see frontend_report_deaths() */
+            size_t count;
+        } deaths;
+        struct {
+            bool is_stalled; /* clients could not be heard for a while: their thread did not run */
+        } tick;
+    };
+};
+
+enum node_action_kind {
+    NODE_PERSIST,    /* write it; entries and snapshot are in node->raft */
+    NODE_SEND,       /* this message may leave now */
+    NODE_FORWARD,    /* to a peer; a request that cannot be sent comes back as UNSENT */
+    NODE_ANSWER,     /* to a client of this node */
+    NODE_APPLIED,    /* the table has this entry now */
+    NODE_RESTORED,   /* the table is that of the snapshot now */
+    NODE_WORK_START, /* work may begin, until raft_deadline() */
+    NODE_WORK_STOP,  /* it must stop; answer with RAFT_WORK_STOPPED */
+    NODE_WATCH,      /* tell of the death of this process, if it is of this machine */
+    NODE_READ,       /* RAFT_READ_READY or RAFT_READ_LOST */
+    NODE_TELL,       /* something people want to know */
+    NODE_FAIL,       /* the node cannot go on: ERR_NO_MEMORY, or ERR_STORE_DAMAGED for a snapshot */
+};
+
+struct node_action {
+    enum node_action_kind kind;
+    union {
+        const struct raft_persist *persist;
+        const struct raft_message *message;
+        struct node_forwarded forward;
+        struct forwarder_answer *answer;
+        struct {
+            raft_index index;
+            const struct raft_entry *entry;
+            enum gavel_status status;           /* of table_apply_ops(), for an entry of data */
+            const struct table_result *results; /* likewise */
+            size_t count;
+        } applied;
+        struct {
+            raft_term term;
+            uint64_t lease_epoch;
+        } work;
+        enum raft_stop stop_reason;
+        struct table_process watch;
+        const struct raft_action *read;
+        const struct raft_action *tell;
+        enum gavel_status failure;
+    };
+};
+
+/* A message that waits for a write, or has waited. It has no pointers (raft.h). */
+struct node_held {
+    STAILQ_ENTRY(node_held) next;
+    uint64_t after;
+    struct raft_message message;
+};
+STAILQ_HEAD(node_helds, node_held);
+
+struct node_actions {
+    size_t count;
+    struct node_action *items;
+    enum gavel_status status; /* what Raft said to the event, or forwarder_take() to a client's frame */
+
+    /* For those who watch Raft: the event that this step gave it, and what it said. */
+    bool has_stepped;
+    struct raft_event event;
+    struct raft_actions raft;
+
+    /* what the actions borrow */
+    size_t capacity;
+    struct node_helds released;
+    struct frontend_replies replies;
+    struct forwarder_answers answers;
+    struct table_result *results;
+    uint8_t *deaths;
+};
+
+/* ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status node_actions_init(struct node_actions *actions);
+void node_actions_done(struct node_actions *actions); /* safe on a zeroed struct */
+
+/* What a step of Raft has left to do. */
+struct node_todo {
+    enum raft_action_kind kind; /* APPLY, RESTORE, CLAIM or STOP_WORK */
+    union {
+        struct {
+            raft_index next;
+            raft_index last;
+        } apply;
+        struct {
+            raft_term term;
+            uint64_t lease_epoch;
+        } claim;
+        enum raft_stop stop_reason;
+    };
+};
+#define NODE_TODO_MAX 16
+
+struct node {
+    struct raft raft;
+    struct table *table; /* borrowed */
+    struct forwarder forwarder;
+    struct frontend frontend;
+    struct node_helds held; /* in their order */
+    size_t held_count;
+    uint64_t durable; /* the newest write that is known to be */
+    struct node_todo todo[NODE_TODO_MAX];
+    size_t todo_first;
+    size_t todo_count;
+    struct frontend_replies own_replies; /* of our front end, for our forwarder */
+    unsigned turns;                      /* of NODE_NEXT since the last event, but for entries */
+    struct node_actions *actions;        /* only during a step */
+};
+
+/*
+ * Begins, or begins again after a crash: raft_init(), and the table is that of the snapshot. The table must
+ * be empty, and outlives the node. On failure the node need not be done.
+ */
+GAVEL_CHECKED enum gavel_status node_init(struct node *node, struct table *table,
+                                          const struct raft_settings *settings,
+                                          const struct raft_restore *restore, gavel_ns now,
+                                          struct gavel_error *error);
+void node_done(struct node *node); /* safe on a zeroed struct; leaves the table alone */
+
+/* Feeds one event; actions is what the caller must do, in order. */
+void node_step(struct node *node, const struct node_event *event, struct node_actions *actions);
+
+bool node_has_next(const struct node *node);
+/* Whether the next NODE_NEXT changes the table; no other event does. */
+bool node_changes_table(const struct node *node);
+
+/* When a TIMER for Raft is due, and when a TICK; NEVER if nothing is. */
+static inline gavel_ns node_timer_at(const struct node *node) { return raft_wake_at(&node->raft); }
+gavel_ns node_tick_at(const struct node *node);
+
+#endif
