@@ -18,6 +18,8 @@ struct cluster *cluster_new(FILE *out)
 {
     struct cluster *cluster = calloc(1, sizeof *cluster);
 
+    if (!cluster || node_actions_init(&cluster->actions) != GAVEL_OK)
+        abort();
     cluster->out = cluster->loud = out;
     cluster->seed = 1;
     cluster->load_at = NEVER;
@@ -33,7 +35,7 @@ struct cluster *cluster_new(FILE *out)
 void cluster_free(struct cluster *cluster)
 {
     for (size_t i = 0; i <= NODES_MAX; i++)
-        node_free(&cluster->nodes[i]);
+        host_free(&cluster->hosts[i]);
     for (size_t which = 0; which < 2; which++) {
         struct history *history = &cluster->histories[which];
 
@@ -43,20 +45,22 @@ void cluster_free(struct cluster *cluster)
         free(history->leaders);
     }
     packets_free(&cluster->in_flight);
+    node_actions_done(&cluster->actions);
     free(cluster);
 }
 
 /* A proposal to whoever works, as clients would send it; nobody is told. */
 static void propose_load(struct cluster *cluster)
 {
-    const struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"."};
+    uint8_t bytes[WORD_BYTES_MAX];
+    const struct raft_entry entry = word_entry(++cluster->words, ".", bytes);
 
     cluster->load_at = cluster->now + cluster->load_every;
     for (raft_id id = 1; id <= NODES_MAX; id++) {
-        struct node *node = &cluster->nodes[id];
+        struct host *host = &cluster->hosts[id];
 
-        if (node->is_alive && node->is_working && !node->is_hung &&
-            node_feed(cluster, node,
+        if (host->is_alive && host->is_working && !host->is_hung &&
+            host_feed(cluster, host,
                       (struct raft_event){.kind = RAFT_PROPOSE,
                                           .propose = {.entries = &entry, .count = 1}}) == GAVEL_OK)
             cluster->load_count++;
@@ -67,15 +71,15 @@ static void propose_load(struct cluster *cluster)
 static bool advance(struct cluster *cluster, gavel_ns end)
 {
     struct packet *packet = network_next(cluster);
-    struct node *next = NULL;
+    struct host *next = NULL;
     gavel_ns at = NEVER;
 
     for (raft_id id = 1; id <= NODES_MAX; id++) {
-        gavel_ns due = node_due_at(cluster, &cluster->nodes[id]);
+        gavel_ns due = host_due_at(cluster, &cluster->hosts[id]);
 
         if (due < at) {
             at = due;
-            next = &cluster->nodes[id];
+            next = &cluster->hosts[id];
         }
     }
     if (packet && packet->at < at)
@@ -90,7 +94,7 @@ static bool advance(struct cluster *cluster, gavel_ns end)
     else if (packet)
         network_deliver(cluster, packet);
     else
-        node_do_due(cluster, next);
+        host_do_due(cluster, next);
     return true;
 }
 
@@ -109,22 +113,22 @@ static bool run_for(struct cluster *cluster, gavel_ns length)
     return true;
 }
 
-static bool is_so(const struct node *node, char **words, size_t count)
+static bool is_so(const struct host *host, char **words, size_t count)
 {
-    const struct raft *raft = &node->raft;
+    const struct raft *raft = &host->node.raft;
 
-    if (!node->is_alive)
+    if (!host->is_alive)
         return false;
     if (strcmp(words[2], "leads") == 0)
         return raft->role == RAFT_LEADER;
     if (strcmp(words[2], "works") == 0)
-        return node->is_working && !node->is_hung && raft->work == RAFT_WORK_RUNNING;
+        return host->is_working && !host->is_hung && raft->work == RAFT_WORK_RUNNING;
     if (strcmp(words[2], "idle") == 0)
-        return !node->is_working;
+        return !host->is_working;
     if (strcmp(words[2], "follows") == 0 && count == 4)
         return raft->leader == (raft_id)(words[3][0] - 'a' + 1) && raft->role <= RAFT_FOLLOWER;
     if (strcmp(words[2], "applied") == 0 && count == 4)
-        return node->applied >= strtoull(words[3], NULL, 10);
+        return host->applied >= strtoull(words[3], NULL, 10);
     return strcmp(words[2], raft_role_name(raft->role)) == 0;
 }
 
@@ -152,14 +156,14 @@ static bool is_state(struct cluster *cluster, char **words, size_t count)
 static bool run_until(struct cluster *cluster, char **words, size_t count)
 {
     gavel_ns end = cluster->now + UNTIL_MAX;
-    struct node *one = count >= 3 ? command_node(cluster, words[1]) : NULL;
+    struct host *one = count >= 3 ? command_node(cluster, words[1]) : NULL;
 
     if (count < 3 || (!one && strcmp(words[1], "one") != 0) || !is_state(cluster, words, count))
         return false;
     for (int steps = 0;; steps++) {
         for (raft_id id = 1; id <= NODES_MAX; id++)
-            if ((!one || one == &cluster->nodes[id]) && cluster->nodes[id].is_made &&
-                is_so(&cluster->nodes[id], words, count))
+            if ((!one || one == &cluster->hosts[id]) && cluster->hosts[id].is_made &&
+                is_so(&cluster->hosts[id], words, count))
                 return true;
         if (!advance(cluster, end) || steps > STEPS_MAX) {
             fprintf(cluster->loud, "ALARM: it did not come to that within a minute\n");
@@ -173,22 +177,22 @@ static bool elect(struct cluster *cluster, char **words, size_t count)
 {
     char works[] = "works";
     char *until[] = {words[0], words[1], works};
-    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count == 2 ? command_node(cluster, words[1]) : NULL;
     char *told = NULL;
     size_t size = 0;
 
-    if (!node)
+    if (!host)
         return false;
     cluster->out = open_memstream(&told, &size);
-    (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
+    (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_CAMPAIGN});
     (void)run_until(cluster, until, 3);
     (void)run_for(cluster, 2 * cluster->settings.heartbeat);
     fclose(cluster->out);
     free(told);
     cluster->out = cluster->loud;
-    tell(cluster, node, "has been elected in term %llu, and works with token %llu/%llu",
-         (unsigned long long)node->raft.state.term, (unsigned long long)node->work_term,
-         (unsigned long long)node->work_epoch);
+    tell(cluster, host, "has been elected in term %llu, and works with token %llu/%llu",
+         (unsigned long long)host->node.raft.state.term, (unsigned long long)host->work_term,
+         (unsigned long long)host->work_epoch);
     return true;
 }
 

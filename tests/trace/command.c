@@ -9,33 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct node *command_node(struct cluster *cluster, const char *word)
+struct host *command_node(struct cluster *cluster, const char *word)
 {
-    return word[0] >= 'a' && word[1] == '\0' ? node_find(cluster, (raft_id)(word[0] - 'a' + 1)) : NULL;
+    return word[0] >= 'a' && word[1] == '\0' ? host_find(cluster, (raft_id)(word[0] - 'a' + 1)) : NULL;
 }
 
 /* Feeds an event that someone asked for, and tells if it was refused. */
-static bool ask(struct cluster *cluster, struct node *node, struct raft_event event)
+static bool ask(struct cluster *cluster, struct host *host, struct raft_event event)
 {
     enum gavel_status status;
 
-    if (!node->is_alive || node->is_hung) {
-        tell(cluster, node, "does not answer");
+    if (!host->is_alive || host->is_hung) {
+        tell(cluster, host, "does not answer");
         return true;
     }
-    status = node_feed(cluster, node, event);
+    status = host_feed(cluster, host, event);
     if (status != GAVEL_OK)
-        tell(cluster, node, "refuses that: %s", gavel_status_name(status));
+        tell(cluster, host, "refuses that: %s", gavel_status_name(status));
     return true;
 }
 
-static bool crash(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool crash(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     bool is_kept = count == 3 && strcmp(words[2], "kept") == 0;
 
-    if (!node->is_alive || (count == 3 && !is_kept))
+    if (!host->is_alive || (count == 3 && !is_kept))
         return false;
-    node_crash(cluster, node, is_kept);
+    host_crash(cluster, host, is_kept);
     return true;
 }
 
@@ -43,92 +43,92 @@ static bool crash(struct cluster *cluster, struct node *node, char **words, size
 static bool restart(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct node *node = command_node(cluster, words[i]);
+        struct host *host = command_node(cluster, words[i]);
 
-        if (!node || node->is_alive)
+        if (!host || host->is_alive)
             return false;
-        node_start(cluster, node);
-        if (node->disk.state.incarnation > 1)
-            tell(cluster, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
+        host_start(cluster, host);
+        if (host->disk.state.incarnation > 1)
+            tell(cluster, host, "starts, incarnation %llu", (unsigned long long)host->disk.state.incarnation);
     }
     return count > 1;
 }
 
-static bool hang(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool hang(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)cluster;
     (void)count;
-    node->is_hung = strcmp(words[0], "hang") == 0;
-    return node->is_alive;
+    host->is_hung = strcmp(words[0], "hang") == 0;
+    return host->is_alive;
 }
 
-static bool campaign(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool campaign(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
+    return count == 2 && ask(cluster, host, (struct raft_event){.kind = RAFT_CAMPAIGN});
 }
 
-static bool tick(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool tick(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
+    return count == 2 && ask(cluster, host, (struct raft_event){.kind = RAFT_TIMER});
 }
 
-static bool step_down(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool step_down(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    return count == 2 && ask(cluster, host, (struct raft_event){.kind = RAFT_STEP_DOWN});
 }
 
-static bool take_over(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool take_over(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_TAKE_OVER});
+    return count == 2 && ask(cluster, host, (struct raft_event){.kind = RAFT_TAKE_OVER});
 }
 
 /* transfer a [to b [forced]] */
-static bool transfer(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool transfer(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    struct node *target = count >= 4 ? command_node(cluster, words[3]) : NULL;
+    struct host *target = count >= 4 ? command_node(cluster, words[3]) : NULL;
     bool is_forced = count == 5 && strcmp(words[4], "forced") == 0;
 
     if (count > 2 && (!target || strcmp(words[2], "to") != 0 || (count == 5 && !is_forced)))
         return false;
-    return ask(cluster, node,
+    return ask(cluster, host,
                (struct raft_event){.kind = RAFT_TRANSFER,
                                    .transfer = {.target = target ? target->id : 0, .is_forced = is_forced}});
 }
 
 /* propose a x [20 times] */
-static bool propose(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool propose(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     struct raft_event event = {.kind = RAFT_PROPOSE};
-    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA};
     struct raft_entry *entries;
+    uint8_t(*bytes)[WORD_BYTES_MAX];
     long times = count == 5 && strcmp(words[4], "times") == 0 ? atol(words[3]) : 1;
 
     if (count < 3 || count == 4 || times < 1)
         return false;
-    entry.size = (uint32_t)strlen(words[2]);
-    entry.data = (const uint8_t *)words[2];
     entries = calloc((size_t)times, sizeof *entries);
+    bytes = calloc((size_t)times, sizeof *bytes);
     for (long i = 0; i < times; i++)
-        entries[i] = entry;
+        entries[i] = word_entry(++cluster->words, words[2], bytes[i]);
     event.propose.entries = entries;
     event.propose.count = (uint32_t)times;
-    (void)ask(cluster, node, event);
+    (void)ask(cluster, host, event);
+    free(bytes);
     free(entries);
     return true;
 }
 
 /* read a [round] */
-static bool read_from(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool read_from(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     bool needs_round = count == 3 && strcmp(words[2], "round") == 0;
 
     cluster->read_id++;
     return (count == 2 || needs_round) &&
-           ask(cluster, node,
+           ask(cluster, host,
                (struct raft_event){.kind = RAFT_READ,
                                    .read = {.id = cluster->read_id, .needs_round = needs_round}});
 }
@@ -173,12 +173,12 @@ static const char *member_name(struct cluster *cluster, const char *word)
 }
 
 /* members a +d -b witness:c learner:e : what shall be, by what it knows now */
-static bool members(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool members(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    struct raft_config config = node->raft.config;
+    struct raft_config config = host->node.raft.config;
 
-    if (node->raft.config.is_joint)
-        raft_config_leave(&node->raft.config, &config);
+    if (host->node.raft.config.is_joint)
+        raft_config_leave(&host->node.raft.config, &config);
     for (size_t i = 2; i < count; i++) {
         const char *name = member_name(cluster, words[i]);
         raft_id id = name ? (raft_id)(name[0] - 'a' + 1) : 0;
@@ -197,47 +197,52 @@ static bool members(struct cluster *cluster, struct node *node, char **words, si
         member->is_witness = words[i][0] == 'w';
     }
     raft_config_sort(&config);
-    return ask(cluster, node, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
+    return ask(cluster, host, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
 }
 
-static bool compact(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool compact(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
+    struct raft_event event = {.kind = RAFT_COMPACT, .compact.index = host->applied};
+    uint8_t *bytes;
+    bool is_taken;
+
     (void)words;
-    return count == 2 && ask(cluster, node,
-                             (struct raft_event){.kind = RAFT_COMPACT,
-                                                 .compact = {.index = node->applied,
-                                                             .data = (const uint8_t *)node->table,
-                                                             .size = strlen(node->table)}});
+    if (count != 2 || table_snapshot_encode(&host->table, &bytes, &event.compact.size) != GAVEL_OK)
+        return false;
+    event.compact.data = bytes;
+    is_taken = ask(cluster, host, event);
+    free(bytes);
+    return is_taken;
 }
 
 /* link-lost b a: b learns that its connection to a is closed */
-static bool link_lost(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool link_lost(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    struct node *peer = count == 3 ? command_node(cluster, words[2]) : NULL;
+    struct host *peer = count == 3 ? command_node(cluster, words[2]) : NULL;
 
-    return peer && ask(cluster, node, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
+    return peer && ask(cluster, host, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
 }
 
-static bool slow_disk(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool slow_disk(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    return count == 3 && words_take_duration(cluster->out, words[2], &node->disk.takes);
+    return count == 3 && words_take_duration(cluster->out, words[2], &host->disk.takes);
 }
 
-static bool disk_fails(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool disk_fails(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)cluster;
     (void)words;
-    node->disk.fails = true;
+    host->disk.fails = true;
     return count == 2;
 }
 
-static bool work_slow(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool work_slow(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    return count == 3 && words_take_duration(cluster->out, words[2], &node->stop_takes);
+    return count == 3 && words_take_duration(cluster->out, words[2], &host->stop_takes);
 }
 
 /* clock a 900ppm: from now on its clock runs so much too fast */
-static bool set_clock(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool set_clock(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     char *unit;
     long long ppm = count == 3 ? strtoll(words[2], &unit, 10) : 0;
@@ -248,55 +253,55 @@ static bool set_clock(struct cluster *cluster, struct node *node, char **words, 
         fprintf(cluster->out, "\"%s\" is no rate of a clock; 900ppm and -900ppm are\n", words[2]);
         return false;
     }
-    node->clock_base = node_clock(cluster, node);
-    node->clock_from = cluster->now;
-    node->clock_ppm = ppm;
+    host->clock_base = host_clock(cluster, host);
+    host->clock_from = cluster->now;
+    host->clock_ppm = ppm;
     return true;
 }
 
 /* act a: the work of a writes to a resource that refuses tokens lower than the highest it has seen */
-static bool act(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool act(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    raft_term term = node->work_term;
-    uint64_t epoch = node->work_epoch;
+    raft_term term = host->work_term;
+    uint64_t epoch = host->work_epoch;
     bool is_late;
 
     if (count > 3 || (count == 3 && strcmp(words[2], "late") != 0))
         return false;
     is_late = count == 3; /* it looked at the clock, and was stopped between that and the write */
-    if (!node->is_alive || (!is_late && !raft_is_working(&node->raft, node_clock(cluster, node)))) {
-        tell(cluster, node, "does not act: it may not work now");
+    if (!host->is_alive || (!is_late && !raft_is_working(&host->node.raft, host_clock(cluster, host)))) {
+        tell(cluster, host, "does not act: it may not work now");
         return true;
     }
     if (term < cluster->token_term || (term == cluster->token_term && epoch < cluster->token_epoch)) {
-        tell(cluster, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
+        tell(cluster, host, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
              (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)cluster->token_term,
              (unsigned long long)cluster->token_epoch);
         return true;
     }
     cluster->token_term = term;
     cluster->token_epoch = epoch;
-    tell(cluster, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
+    tell(cluster, host, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
     return true;
 }
 
-static bool elections(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool elections(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     const struct raft_election *election;
 
     (void)words;
-    for (size_t i = 0; (election = raft_election_at(&node->raft, i)); i++) {
-        fprintf(cluster->out, "            %c  ", name_of(node->id));
+    for (size_t i = 0; (election = raft_election_at(&host->node.raft, i)); i++) {
+        fprintf(cluster->out, "            %c  ", name_of(host->id));
         tell_election(cluster->out, election);
         fputc('\n', cluster->out);
     }
     return count == 2;
 }
 
-static bool table(struct cluster *cluster, struct node *node, char **words, size_t count)
+static bool table(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    fprintf(cluster->out, "            %c  has applied: %s\n", name_of(node->id), node->table);
+    fprintf(cluster->out, "            %c  has applied: %s\n", name_of(host->id), host->words);
     return count == 2;
 }
 
@@ -308,8 +313,8 @@ static bool show(struct cluster *cluster, char **words, size_t count)
         tell_node(cluster, command_node(cluster, words[i]));
     }
     for (raft_id id = 1; count == 1 && id <= NODES_MAX; id++)
-        if (cluster->nodes[id].is_made)
-            tell_node(cluster, &cluster->nodes[id]);
+        if (cluster->hosts[id].is_made)
+            tell_node(cluster, &cluster->hosts[id]);
     return true;
 }
 
@@ -343,7 +348,7 @@ static bool load(struct cluster *cluster, char **words, size_t count)
 static const struct {
     const char *word;
     bool (*run)(struct cluster *cluster, char **words, size_t count);
-    bool (*run_node)(struct cluster *cluster, struct node *node, char **words, size_t count);
+    bool (*run_node)(struct cluster *cluster, struct host *host, char **words, size_t count);
 } commands[] = {
     {"nodes", command_nodes, NULL},
     {"join", command_join, NULL},
@@ -392,14 +397,14 @@ static const struct {
 bool command_run(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        struct node *node;
+        struct host *host;
 
         if (strcmp(words[0], commands[i].word) != 0)
             continue;
         if (commands[i].run)
             return commands[i].run(cluster, words, count);
-        node = count > 1 ? command_node(cluster, words[1]) : NULL;
-        return node && commands[i].run_node(cluster, node, words, count);
+        host = count > 1 ? command_node(cluster, words[1]) : NULL;
+        return host && commands[i].run_node(cluster, host, words, count);
     }
     return false;
 }

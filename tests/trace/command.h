@@ -4,13 +4,13 @@
 #ifndef TRACE_COMMAND_H
 #define TRACE_COMMAND_H
 
-#include "trace/node.h"
+#include "trace/host.h"
 
 /* Carries out one command; false if it cannot be understood. */
 bool command_run(struct cluster *cluster, char **words, size_t count);
 
 /* By its letter; NULL if there is no such node. */
-struct node *command_node(struct cluster *cluster, const char *word);
+struct host *command_node(struct cluster *cluster, const char *word);
 
 /* setup.c: the commands that make nodes. */
 bool command_nodes(struct cluster *cluster, char **words, size_t count);

@@ -34,23 +34,23 @@ static void copy_disk(struct disk *to, const struct disk *from)
     }
 }
 
-static void empty(struct cluster *cluster, struct node *node, bool joins)
+static void empty(struct cluster *cluster, struct host *host, bool joins)
 {
-    disk_free(&node->disk);
-    node->disk = (struct disk){0};
-    disk_make(&node->disk, joins ? NULL : &cluster->config, node->id);
-    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
+    disk_free(&host->disk);
+    host->disk = (struct disk){0};
+    disk_make(&host->disk, joins ? NULL : &cluster->config, host->id);
+    host->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
 }
 
 /* lose c [joins]: its directory is gone; an empty one is made, with the first members or without any */
 bool command_lose(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count > 1 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count > 1 ? command_node(cluster, words[1]) : NULL;
     bool joins = count == 3 && strcmp(words[2], "joins") == 0;
 
-    if (!node || node->is_alive || (count == 3 && !joins) || count > 3)
+    if (!host || host->is_alive || (count == 3 && !joins) || count > 3)
         return false;
-    empty(cluster, node, joins);
+    empty(cluster, host, joins);
     return true;
 }
 
@@ -58,13 +58,13 @@ bool command_lose(struct cluster *cluster, char **words, size_t count)
 bool command_refound(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct node *node = command_node(cluster, words[i]);
+        struct host *host = command_node(cluster, words[i]);
 
-        if (!node || node->is_alive)
+        if (!host || host->is_alive)
             return false;
-        empty(cluster, node, false);
-        node->is_refounded = true;
-        node->has_applied = false;
+        empty(cluster, host, false);
+        host->is_refounded = true;
+        host->has_applied = false;
     }
     return count > 1;
 }
@@ -72,19 +72,19 @@ bool command_refound(struct cluster *cluster, char **words, size_t count)
 /* copy c: also of a node that runs */
 bool command_copy(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count == 2 ? command_node(cluster, words[1]) : NULL;
 
-    if (node)
-        copy_disk(&node->copy, &node->disk);
-    return node;
+    if (host)
+        copy_disk(&host->copy, &host->disk);
+    return host;
 }
 
 bool command_restore(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count == 2 ? command_node(cluster, words[1]) : NULL;
 
-    if (!node || node->is_alive || !node->copy.is_made)
+    if (!host || host->is_alive || !host->copy.is_made)
         return false;
-    copy_disk(&node->disk, &node->copy);
+    copy_disk(&host->disk, &host->copy);
     return true;
 }

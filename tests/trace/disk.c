@@ -6,7 +6,7 @@
  * survives by accident.
  */
 
-#include "trace/node.h"
+#include "trace/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +55,10 @@ void disk_make(struct disk *disk, const struct raft_config *config, raft_id id)
         disk->snapshot.config = *config;
 }
 
-void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist)
+void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist)
 {
-    struct disk *disk = &node->disk;
-    const struct raft *raft = &node->raft;
+    struct disk *disk = &host->disk;
+    const struct raft *raft = &host->node.raft;
     gavel_ns from = cluster->now;
     struct write *write;
 
@@ -77,7 +77,7 @@ void disk_write(struct cluster *cluster, struct node *node, const struct raft_pe
         const struct raft_entry *entry = raft_log_at(&raft->log, persist->first + i);
 
         if (!entry) {
-            alarm_raise(cluster, node, "writes entry %llu, which it does not have",
+            alarm_raise(cluster, host, "writes entry %llu, which it does not have",
                         (unsigned long long)(persist->first + i));
             continue;
         }

@@ -15,7 +15,7 @@ static bool parse_arrow(struct cluster *cluster, const char *word, raft_id *ret_
         return false;
     *ret_from = (raft_id)(word[0] - 'a' + 1);
     *ret_to = (raft_id)(word[3] - 'a' + 1);
-    return node_find(cluster, *ret_from) && node_find(cluster, *ret_to);
+    return host_find(cluster, *ret_from) && host_find(cluster, *ret_to);
 }
 
 /* The kinds that a word names; all without one; 0 if there is no such kind. */
@@ -86,12 +86,12 @@ bool command_partition(struct cluster *cluster, char **words, size_t count)
     int now = 1;
 
     for (size_t i = 1; i < count; i++) {
-        struct node *node = command_node(cluster, words[i]);
+        struct host *host = command_node(cluster, words[i]);
 
         if (strcmp(words[i], "|") == 0)
             now++;
-        else if (node)
-            side[node->id] = now;
+        else if (host)
+            side[host->id] = now;
         else
             return false;
     }
@@ -196,28 +196,28 @@ bool command_delay(struct cluster *cluster, char **words, size_t count)
  */
 bool command_obituary(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count >= 2 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count >= 2 ? command_node(cluster, words[1]) : NULL;
     bool is_old = count == 3 && strcmp(words[2], "old") == 0;
     bool is_forged = count == 3 && strcmp(words[2], "forged") == 0;
     bool is_false = count == 3 && strcmp(words[2], "false") == 0;
     struct raft_message message = {.kind = RAFT_MSG_CERTIFICATE, .cluster = 1, .generation = 1};
 
-    if (!node || count > 3 || (count == 3 && !is_old && !is_forged && !is_false))
+    if (!host || count > 3 || (count == 3 && !is_old && !is_forged && !is_false))
         return false;
     message.certificate = (struct raft_certificate){
         .kind = RAFT_CERT_OBITUARY,
-        .node = node->id,
-        .incarnation = node->disk.state.incarnation - (node->is_alive && !is_forged && !is_false) - is_old,
+        .node = host->id,
+        .incarnation = host->disk.state.incarnation - (host->is_alive && !is_forged && !is_false) - is_old,
     };
     certificate_sign(NULL, &message.certificate);
     if (is_forged)
         message.certificate.mac[0] ^= 1;
     cluster->is_obituary_false = cluster->is_obituary_false || is_false;
-    tell(cluster, node, "its guard sends%s obituary of incarnation %llu",
+    tell(cluster, host, "its guard sends%s obituary of incarnation %llu",
          is_forged ? " a forged" : (is_false ? " a false" : (is_old ? " an old" : " the")),
          (unsigned long long)message.certificate.incarnation);
     for (message.to = 1; message.to <= NODES_MAX; message.to++)
-        if (message.to != node->id && node_find(cluster, message.to))
-            network_send(cluster, node->id, &message);
+        if (message.to != host->id && host_find(cluster, message.to))
+            network_send(cluster, host->id, &message);
     return true;
 }

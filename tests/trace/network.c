@@ -2,7 +2,7 @@
 
 /* The network between the nodes: packets under way, links that are cut, packets that the story holds. */
 
-#include "trace/node.h"
+#include "trace/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,7 @@ struct packet *network_next(struct cluster *cluster)
         struct packet *packet = &cluster->in_flight.items[i];
 
         /* What arrives at a node that hangs waits in its socket. */
-        if (packet->is_held || cluster->nodes[packet->message.to].is_hung)
+        if (packet->is_held || cluster->hosts[packet->message.to].is_hung)
             continue;
         if (!next || packet->at < next->at || (packet->at == next->at && packet->order < next->order))
             next = packet;
@@ -113,7 +113,7 @@ void network_deliver(struct cluster *cluster, struct packet *packet)
 {
     struct packet own = *packet;
     struct raft_message *message = &own.message;
-    struct node *to = &cluster->nodes[message->to];
+    struct host *to = &cluster->hosts[message->to];
     unsigned cut_kinds = cluster->links[own.route][message->to].cut_kinds;
     const char *reason = NULL;
 
@@ -123,7 +123,7 @@ void network_deliver(struct cluster *cluster, struct packet *packet)
         if (raft_message_check(message, &reason) != GAVEL_OK)
             alarm_raise(cluster, to, "got a message that no node should send: %s", reason);
         else
-            (void)node_feed(cluster, to, /* a refusal is told */
+            (void)host_feed(cluster, to, /* a refusal is told */
                             (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
     }
     packet_done(&own);

@@ -86,23 +86,23 @@ static bool set_member(struct cluster *cluster, const char *key, const char *val
     return true;
 }
 
-static struct node *make(struct cluster *cluster, const char *word, const struct raft_config *config)
+static struct host *make(struct cluster *cluster, const char *word, const struct raft_config *config)
 {
     raft_id id = (raft_id)(word[0] - 'a' + 1);
-    struct node *node;
+    struct host *host;
 
-    if (word[1] != '\0' || id < 1 || id > NODES_MAX || cluster->nodes[id].is_made)
+    if (word[1] != '\0' || id < 1 || id > NODES_MAX || cluster->hosts[id].is_made)
         return NULL;
-    node = &cluster->nodes[id];
-    node->id = id;
-    node->is_made = true;
-    node->clock_from = cluster->now;
-    node->clock_base = (gavel_ns)id * CLOCKS_APART;
-    node->stop_takes = NS_PER_MS;
-    node->stopped_at = NEVER;
-    disk_make(&node->disk, config, id);
-    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
-    return node;
+    host = &cluster->hosts[id];
+    host->id = id;
+    host->is_made = true;
+    host->clock_from = cluster->now;
+    host->clock_base = (gavel_ns)id * CLOCKS_APART;
+    host->stop_takes = NS_PER_MS;
+    host->stopped_at = NEVER;
+    disk_make(&host->disk, config, id);
+    host->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
+    return host;
 }
 
 /* nodes a b c key=value … [priority a=2 …] [stopped] */
@@ -135,12 +135,12 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
     cluster->config.binds = cluster->binds;
     for (i = 0; i < cluster->config.count; i++) {
         const char name[] = {name_of(cluster->config.members[i].id), '\0'};
-        struct node *node = make(cluster, name, &cluster->config);
+        struct host *host = make(cluster, name, &cluster->config);
 
-        if (!node)
+        if (!host)
             return false;
         if (!is_stopped)
-            node_start(cluster, node);
+            host_start(cluster, host);
     }
     return true;
 }
@@ -149,11 +149,11 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
 bool command_join(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct node *node = make(cluster, words[i], NULL);
+        struct host *host = make(cluster, words[i], NULL);
 
-        if (!node)
+        if (!host)
             return false;
-        node_start(cluster, node);
+        host_start(cluster, host);
     }
     return count > 1;
 }
@@ -161,16 +161,16 @@ bool command_join(struct cluster *cluster, char **words, size_t count)
 static void give_entry(struct disk *disk, raft_term term)
 {
     struct raft_entry *entry;
-    char *text;
-    int size;
+    char text[24];
+    uint8_t *bytes = malloc(WORD_BYTES_MAX);
 
     disk->entries = reallocarray(disk->entries, disk->entry_count + 1, sizeof *disk->entries);
     entry = &disk->entries[disk->entry_count++];
-    size = asprintf(&text, "e%zu", disk->entry_count);
-    if (size < 0)
+    (void)snprintf(text, sizeof text, "e%zu", disk->entry_count);
+    if (!bytes)
         abort();
-    *entry = (struct raft_entry){
-        .term = term, .kind = RAFT_ENTRY_DATA, .size = (uint32_t)size, .data = (uint8_t *)text};
+    *entry = word_entry(GIVEN_WORDS + disk->entry_count, text, bytes);
+    entry->term = term;
 }
 
 /* The terms of the entries in order: 1,1,2 or 1*2,2 */
@@ -189,9 +189,9 @@ static void give_log(struct disk *disk, char *terms)
 /* given a term=3 vote=b commit=2 log=1*3,2 : what is on the disk of a node that has not started yet */
 bool command_given(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count > 1 ? command_node(cluster, words[1]) : NULL;
+    struct host *host = count > 1 ? command_node(cluster, words[1]) : NULL;
 
-    if (!node || node->is_alive)
+    if (!host || host->is_alive)
         return false;
     for (size_t i = 2; i < count; i++) {
         char *value = strchr(words[i], '=');
@@ -200,13 +200,13 @@ bool command_given(struct cluster *cluster, char **words, size_t count)
             return false;
         *value++ = '\0';
         if (strcmp(words[i], "term") == 0)
-            node->disk.state.term = strtoull(value, NULL, 10);
+            host->disk.state.term = strtoull(value, NULL, 10);
         else if (strcmp(words[i], "vote") == 0)
-            node->disk.state.vote = (raft_id)(value[0] - 'a' + 1);
+            host->disk.state.vote = (raft_id)(value[0] - 'a' + 1);
         else if (strcmp(words[i], "commit") == 0)
-            node->disk.state.commit = strtoull(value, NULL, 10);
+            host->disk.state.commit = strtoull(value, NULL, 10);
         else if (strcmp(words[i], "log") == 0)
-            give_log(&node->disk, value);
+            give_log(&host->disk, value);
         else
             return false;
     }

@@ -2,7 +2,7 @@
 
 /* How the story is told: one line for each thing that matters; heartbeats are silent. */
 
-#include "trace/node.h"
+#include "trace/host.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -15,22 +15,22 @@ double seconds(gavel_ns real) { return (double)real / (double)NS_PER_S; }
 
 static double milliseconds(gavel_ns ns) { return (double)ns / (double)NS_PER_MS; }
 
-void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
+void tell(const struct cluster *cluster, const struct host *host, const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
+    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(host->id));
     va_start(arguments, format);
     vfprintf(cluster->out, format, arguments);
     va_end(arguments);
     fputc('\n', cluster->out);
 }
 
-void alarm_raise(const struct cluster *cluster, const struct node *node, const char *format, ...)
+void alarm_raise(const struct cluster *cluster, const struct host *host, const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(cluster->loud, "ALARM: %.4f %c ", seconds(cluster->now), name_of(node->id));
+    fprintf(cluster->loud, "ALARM: %.4f %c ", seconds(cluster->now), name_of(host->id));
     va_start(arguments, format);
     vfprintf(cluster->loud, format, arguments);
     va_end(arguments);
@@ -177,7 +177,7 @@ static bool is_writing(const struct cluster *cluster, const struct raft_message 
 {
     return message->kind == RAFT_MSG_APPEND_REPLY && !message->append_reply.is_success &&
            message->append_reply.conflict_index == 0 && message->to <= NODES_MAX &&
-           cluster->nodes[message->to].raft.state.term == message->term;
+           cluster->hosts[message->to].node.raft.state.term == message->term;
 }
 
 static bool is_silent(const struct cluster *cluster, const struct raft_message *message)
@@ -191,7 +191,7 @@ static bool is_silent(const struct cluster *cluster, const struct raft_message *
            (message->kind == RAFT_MSG_APPEND_REPLY && message->append_reply.is_success);
 }
 
-void tell_sends(const struct cluster *cluster, const struct node *node, const struct packets *packets)
+void tell_sends(const struct cluster *cluster, const struct host *host, const struct packets *packets)
 {
     unsigned told = 0;
 
@@ -213,7 +213,7 @@ void tell_sends(const struct cluster *cluster, const struct node *node, const st
         }
         if (is_of_many)
             told |= 1u << message->kind;
-        fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
+        fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(host->id));
         tell_what(cluster->out, message, to);
         fputc('\n', cluster->out);
     }
@@ -246,10 +246,10 @@ void tell_config(FILE *out, const struct raft_config *config)
     }
 }
 
-void tell_members(const struct cluster *cluster, const struct node *node, const char *what)
+void tell_members(const struct cluster *cluster, const struct host *host, const char *what)
 {
-    fprintf(cluster->out, "%10.4f  %c  %s", seconds(cluster->now), name_of(node->id), what);
-    tell_config(cluster->out, &node->raft.config);
+    fprintf(cluster->out, "%10.4f  %c  %s", seconds(cluster->now), name_of(host->id), what);
+    tell_config(cluster->out, &host->node.raft.config);
     fputc('\n', cluster->out);
 }
 
@@ -270,7 +270,7 @@ void tell_election(FILE *out, const struct raft_election *election)
     }
 }
 
-void tell_news(const struct cluster *cluster, const struct node *node, const struct raft_action *action)
+void tell_news(const struct cluster *cluster, const struct host *host, const struct raft_action *action)
 {
     const char *text = action->tell.text ? action->tell.text : "";
     char who = name_of(action->tell.node);
@@ -280,45 +280,45 @@ void tell_news(const struct cluster *cluster, const struct node *node, const str
     case RAFT_NEWS_LEADER_CHANGED:
         return; /* told once a step, by node_feed() */
     case RAFT_NEWS_TRANSFER_DONE:
-        tell(cluster, node, "transfer to %c done", who);
+        tell(cluster, host, "transfer to %c done", who);
         return;
     case RAFT_NEWS_TRANSFER_FAILED:
-        tell(cluster, node, "transfer failed: %s", text);
+        tell(cluster, host, "transfer failed: %s", text);
         return;
     case RAFT_NEWS_CHANGE_FAILED:
-        tell(cluster, node, "change of members failed: %s", text);
+        tell(cluster, host, "change of members failed: %s", text);
         return;
     case RAFT_NEWS_HIGHER_TERM_SEEN:
-        tell(cluster, node, "has seen term %llu", U(action->tell.term));
+        tell(cluster, host, "has seen term %llu", U(action->tell.term));
         return;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
-        tell(cluster, node, "TRUNCATES its log from %llu on", U(action->tell.index));
+        tell(cluster, host, "TRUNCATES its log from %llu on", U(action->tell.index));
         return;
     case RAFT_NEWS_OBITUARY_TAKEN:
-        tell(cluster, node, "takes the obituary of %c", who);
+        tell(cluster, host, "takes the obituary of %c", who);
         return;
     case RAFT_NEWS_DIRECTORY_REFUSED:
-        tell(cluster, node, "REFUSES the directory of %c: %s", who, text);
+        tell(cluster, host, "REFUSES the directory of %c: %s", who, text);
         return;
     case RAFT_NEWS_NOBODY_NEAR:
-        tell(cluster, node, "could not work again: no majority answers in time for a lease");
+        tell(cluster, host, "could not work again: no majority answers in time for a lease");
         return;
     case RAFT_NEWS_MESSAGE_REFUSED:
-        tell(cluster, node, "refuses a message from %c: %s", who, text);
+        tell(cluster, host, "refuses a message from %c: %s", who, text);
         return;
     case RAFT_NEWS_TERM_REFUSED:
-        tell(cluster, node, "refuses a message from %c: no elections can have led to term %llu", who,
+        tell(cluster, host, "refuses a message from %c: no elections can have led to term %llu", who,
              U(action->tell.term));
         return;
     case RAFT_NEWS_ELECTION_ENDED:
-        if (action->tell.node != node->id)
+        if (action->tell.node != host->id)
             return; /* what a voter saw of it is in its record */
         break;
     case RAFT_NEWS_MEMBERS_CHANGED:
-        tell_members(cluster, node, "the change is committed, members are");
+        tell_members(cluster, host, "the change is committed, members are");
         return;
     }
-    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
+    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(host->id));
     tell_election(cluster->out, action->tell.election);
     fputc('\n', cluster->out);
 }
@@ -343,35 +343,35 @@ static void tell_log(FILE *out, const struct raft_log *log)
     }
 }
 
-void tell_node(const struct cluster *cluster, const struct node *node)
+void tell_node(const struct cluster *cluster, const struct host *host)
 {
-    const struct raft *raft = &node->raft;
+    const struct raft *raft = &host->node.raft;
     FILE *out = cluster->out;
 
-    fprintf(out, "            %c  ", name_of(node->id));
-    if (!node->is_alive) {
+    fprintf(out, "            %c  ", name_of(host->id));
+    if (!host->is_alive) {
         fprintf(out, "is down\n");
         return;
     }
     fprintf(out, "%s%s%s", raft_is_witness(raft) ? "witness, " : "", raft_role_name(raft->role),
-            node->is_hung ? " (hangs)" : "");
+            host->is_hung ? " (hangs)" : "");
     fprintf(out, ", term %llu, vote %c, leader %c; ", U(raft->state.term), name_of(raft->state.vote),
             name_of(raft->leader));
     tell_log(out, &raft->log);
     fprintf(out, ", commit %llu", U(raft->commit));
     if (raft->is_failed)
         fprintf(out, "; its disk has failed");
-    if (node->is_working) {
+    if (host->is_working) {
         gavel_ns deadline = raft_deadline(raft);
 
-        fprintf(out, "; works (%llu/%llu)", U(node->work_term), U(node->work_epoch));
+        fprintf(out, "; works (%llu/%llu)", U(host->work_term), U(host->work_epoch));
         if (deadline > 0 && deadline < NEVER)
-            fprintf(out, " until %.4f", seconds(node_real(cluster, node, deadline)));
+            fprintf(out, " until %.4f", seconds(host_real(cluster, host, deadline)));
     }
-    if (raft_is_promised(raft, node_clock(cluster, node)))
+    if (raft_is_promised(raft, host_clock(cluster, host)))
         fprintf(out, "; promised to %c (%llu/%llu) until %.4f", name_of(raft->state.promise.leader),
                 U(raft->state.promise.term), U(raft->state.promise.lease_epoch),
-                seconds(node_real(cluster, node, raft->promise_until)));
+                seconds(host_real(cluster, host, raft->promise_until)));
     if (raft->failures > 0)
         fprintf(out, "; has lost %u election%s in a row", raft->failures, raft->failures > 1 ? "s" : "");
     if (raft->seen_term > raft->state.term)

@@ -2,22 +2,22 @@
 
 /*
  * One node of the cluster on the stage, with what surrounds it: its clock, its
- * disk, the messages that wait for the disk, its work, and its guard.
+ * disk, its work, and its guard.
  *
  *        command, timer, message, PERSISTED, WORK_STOPPED
  *                             │
- *                         raft_step()
+ *                         node_step()
  *                             │
- *     PERSIST → disk    SEND → network (or waits for the disk)    CLAIM, STOP → work    TELL → the story
+ *     PERSIST → disk    SEND → network    WORK_START, WORK_STOP → work    TELL → the story
  *
  * Every node has a clock of its own, hours away from the others', so that a
  * comparison of two nodes' clocks cannot go unnoticed. The stage has one real
  * time; what is printed is always real time.
  */
-#ifndef TRACE_NODE_H
-#define TRACE_NODE_H
+#ifndef TRACE_HOST_H
+#define TRACE_HOST_H
 
-#include "core/raft/raft.h"
+#include "core/node/node.h"
 
 #include <stdio.h>
 
@@ -48,11 +48,10 @@ struct disk {
     uint64_t synced; /* the newest seq of this start that is durable */
 };
 
-/* A message under way, held by the story, or waiting for its sender's disk. */
+/* A message under way, or held by the story. */
 struct packet {
     gavel_ns at;
     uint64_t order;
-    uint64_t after;
     bool is_held;
     raft_id route; /* whose link it takes: the sender's; for an obituary, that of the dead node's host */
     struct raft_message message;
@@ -70,16 +69,16 @@ struct link {
     gavel_ns delay;
 };
 
-struct node {
+struct host {
     raft_id id; /* 1 … 9, on the stage a … i */
     bool is_made;
     bool is_alive;
     bool is_hung;
     bool is_refounded; /* it was emptied and founded again: it belongs to another cluster of this name */
-    struct raft raft;
+    struct node node;
+    struct table table;
     struct disk disk;
-    struct disk copy;       /* of the disk, as `copy` made it; is_made if there is one */
-    struct packets waiting; /* for the disk */
+    struct disk copy; /* of the disk, as `copy` made it; is_made if there is one */
 
     gavel_ns clock_from; /* real time since when the clock has had its rate */
     gavel_ns clock_base; /* what it showed then */
@@ -92,7 +91,7 @@ struct node {
     gavel_ns stopped_at;   /* real; NEVER if the work is not stopping */
     gavel_ns must_stop_by; /* real */
 
-    char *table; /* the words that were applied, one after the other; owned */
+    char *words; /* that were applied, one after the other; owned */
     raft_index applied;
     bool has_applied; /* ever, by this directory */
 };
@@ -120,7 +119,7 @@ struct cluster {
     uint64_t seed;
     struct raft_settings settings;
     struct raft_config config; /* the first */
-    struct node nodes[NODES_MAX + 1];
+    struct host hosts[NODES_MAX + 1];
     struct link links[NODES_MAX + 1][NODES_MAX + 1];
     struct packets in_flight;
     uint64_t order;
@@ -138,23 +137,31 @@ struct cluster {
     raft_term token_term; /* the newest token that the model resource has seen */
     uint64_t token_epoch;
     struct history histories[2]; /* of those that never forgot, and of those that were founded again */
-    struct raft_actions actions;
+    uint64_t words;              /* proposed so far */
+    struct node_actions actions;
+    struct raft_actions said; /* by Raft, in the newest step */
 };
 
 /* node.c */
-struct node *node_find(struct cluster *cluster, raft_id id);
-gavel_ns node_clock(const struct cluster *cluster, const struct node *node);
-gavel_ns node_real(const struct cluster *cluster, const struct node *node, gavel_ns local);
-void node_start(struct cluster *cluster, struct node *node);
-void node_crash(struct cluster *cluster, struct node *node, bool is_kept);
-enum gavel_status node_feed(struct cluster *cluster, struct node *node, struct raft_event event);
-gavel_ns node_due_at(const struct cluster *cluster, const struct node *node);
-void node_do_due(struct cluster *cluster, struct node *node);
-void node_free(struct node *node);
+struct host *host_find(struct cluster *cluster, raft_id id);
+gavel_ns host_clock(const struct cluster *cluster, const struct host *host);
+gavel_ns host_real(const struct cluster *cluster, const struct host *host, gavel_ns local);
+void host_start(struct cluster *cluster, struct host *host);
+void host_crash(struct cluster *cluster, struct host *host, bool is_kept);
+enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event);
+gavel_ns host_due_at(const struct cluster *cluster, const struct host *host);
+void host_do_due(struct cluster *cluster, struct host *host);
+void host_free(struct host *host);
+
+/* A word as an entry of the log, and back; in the table it has the number as its key. */
+#define WORD_BYTES_MAX 512
+#define GIVEN_WORDS 1000000000 /* the numbers of entries that a node begins with: above this */
+struct raft_entry word_entry(uint64_t number, const char *word, uint8_t bytes[WORD_BYTES_MAX]);
+const char *word_of(const struct raft_entry *entry, int *ret_size); /* of DATA */
 
 /* disk.c */
 void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);
-void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist);
+void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist);
 /* Makes the oldest write durable; false if the log would have a gap. */
 bool disk_sync(struct disk *disk);
 void disk_forget(struct disk *disk);
@@ -178,28 +185,28 @@ void certificate_sign(void *context, struct raft_certificate *certificate);
 bool certificate_verify(void *context, const struct raft_certificate *certificate);
 
 /* tell.c */
-void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
+void tell(const struct cluster *cluster, const struct host *host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Something that must never happen; the story fails whatever it expects. */
-void alarm_raise(const struct cluster *cluster, const struct node *node, const char *format, ...)
+void alarm_raise(const struct cluster *cluster, const struct host *host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 char name_of(raft_id id);
 double seconds(gavel_ns real);
 /* Packets that leave at the same instant. */
-void tell_sends(const struct cluster *cluster, const struct node *node, const struct packets *packets);
-void tell_news(const struct cluster *cluster, const struct node *node, const struct raft_action *action);
-void tell_members(const struct cluster *cluster, const struct node *node, const char *what);
+void tell_sends(const struct cluster *cluster, const struct host *host, const struct packets *packets);
+void tell_news(const struct cluster *cluster, const struct host *host, const struct raft_action *action);
+void tell_members(const struct cluster *cluster, const struct host *host, const char *what);
 void tell_election(FILE *out, const struct raft_election *election);
 void tell_config(FILE *out, const struct raft_config *config);
 void tell_certificate(FILE *out, const struct raft_certificate *certificate);
 void tell_message(FILE *out, const struct raft_message *message);
-void tell_node(const struct cluster *cluster, const struct node *node);
+void tell_node(const struct cluster *cluster, const struct host *host);
 
 /* referee.c */
-void referee_check(struct cluster *cluster, struct node *node);
-void referee_applied(struct cluster *cluster, struct node *node, raft_index index,
+void referee_check(struct cluster *cluster, struct host *host);
+void referee_applied(struct cluster *cluster, struct host *host, raft_index index,
                      const struct raft_entry *entry);
-void referee_claim(struct cluster *cluster, struct node *node);
-void referee_stopped(struct cluster *cluster, struct node *node);
+void referee_claim(struct cluster *cluster, struct host *host);
+void referee_stopped(struct cluster *cluster, struct host *host);
 
 #endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trace/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct host *host_find(struct cluster *cluster, raft_id id)
+{
+    return id >= 1 && id <= NODES_MAX && cluster->hosts[id].is_made ? &cluster->hosts[id] : NULL;
+}
+
+static gavel_ns clock_at(const struct host *host, gavel_ns real)
+{
+    gavel_ns since = real - host->clock_from;
+
+    return host->clock_base + since + since / 1000 * host->clock_ppm / 1000;
+}
+
+gavel_ns host_clock(const struct cluster *cluster, const struct host *host)
+{
+    return clock_at(host, cluster->now);
+}
+
+/* The first real instant at which the node's clock shows `local`, or now if it already does. */
+gavel_ns host_real(const struct cluster *cluster, const struct host *host, gavel_ns local)
+{
+    gavel_ns ahead = local - host_clock(cluster, host);
+    gavel_ns real = cluster->now;
+
+    if (local == NEVER)
+        return NEVER;
+    if (ahead <= 0)
+        return real;
+    real += ahead - ahead / 1000000 * host->clock_ppm;
+    while (clock_at(host, real) >= local && real > cluster->now)
+        real -= 2 * NS_PER_US;
+    while (clock_at(host, real) < local)
+        real++;
+    return real;
+}
+
+struct raft_entry word_entry(uint64_t number, const char *word, uint8_t bytes[WORD_BYTES_MAX])
+{
+    char key[24];
+    struct table_command command = {.kind = TABLE_PUT, .key = (const uint8_t *)key};
+    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .data = bytes};
+
+    command.key_size = (size_t)snprintf(key, sizeof key, "%llu", (unsigned long long)number);
+    command.value = (const uint8_t *)word;
+    command.value_size = strlen(word);
+    entry.size = (uint32_t)table_command_size(&command);
+    if (entry.size == 0 || entry.size > WORD_BYTES_MAX)
+        abort();
+    table_command_encode(&command, bytes);
+    return entry;
+}
+
+const char *word_of(const struct raft_entry *entry, int *ret_size)
+{
+    struct table_command command;
+
+    if (table_command_decode(entry->data, entry->size, &command) != GAVEL_OK)
+        abort();
+    *ret_size = (int)command.value_size;
+    return (const char *)command.value;
+}
+
+static int by_revision(const void *a, const void *b)
+{
+    const struct table_item *left = *(struct table_item *const *)a, *right = *(struct table_item *const *)b;
+
+    return (left->revision > right->revision) - (left->revision < right->revision);
+}
+
+/* What the table has, in the order in which it came. */
+static void read_words(struct host *host)
+{
+    struct table_item **items = calloc(host->table.count + 1, sizeof(struct table_item *));
+    size_t size;
+    FILE *text;
+
+    if (!items)
+        abort();
+    free(host->words);
+    text = open_memstream(&host->words, &size);
+    for (size_t i = 0; i < host->table.count; i++)
+        items[i] = host->table.items[i];
+    qsort(items, host->table.count, sizeof(struct table_item *), by_revision);
+    for (size_t i = 0; i < host->table.count; i++)
+        fprintf(text, "%s%.*s", i > 0 ? " " : "", (int)items[i]->value_size,
+                (const char *)table_item_value(items[i]));
+    fclose(text);
+    free(items);
+}
+
+void host_start(struct cluster *cluster, struct host *host)
+{
+    struct disk *disk = &host->disk;
+    struct raft_restore restore;
+    struct gavel_error error;
+
+    disk->state.incarnation++; /* durable before anything else */
+    disk->state.start = ++cluster->starts;
+    disk->synced = 0;
+    restore = (struct raft_restore){
+        .state = disk->state,
+        .snapshot = disk->snapshot,
+        .entries = disk->entries,
+        .entry_count = disk->entry_count,
+        .seed = cluster->seed * 1000 + host->id * 100 + disk->state.incarnation,
+    };
+    node_done(&host->node);
+    table_done(&host->table);
+    host->is_alive = node_init(&host->node, &host->table, &cluster->settings, &restore,
+                               host_clock(cluster, host), &error) == GAVEL_OK;
+    if (!host->is_alive) {
+        fprintf(cluster->out, "refused: %s\n", error.message);
+        return;
+    }
+    read_words(host);
+    host->applied = disk->snapshot.index;
+    host->stopped_at = NEVER;
+}
+
+void host_crash(struct cluster *cluster, struct host *host, bool is_kept)
+{
+    if (host->is_working)
+        tell(cluster, host, "crashes, and its work with it");
+    else
+        tell(cluster, host, "crashes");
+    while (is_kept && host->disk.write_count > 0)
+        (void)disk_sync(&host->disk); /* what it wrote is there, but it never learned so */
+    disk_forget(&host->disk);
+    host->is_alive = host->is_hung = host->is_working = false;
+    host->stopped_at = NEVER;
+}
+
+/* Of a node before a step. */
+struct host_before {
+    enum raft_role role;
+    raft_term term;
+    raft_id leader;
+    raft_index config_index;
+};
+
+static void apply(struct cluster *cluster, struct host *host, raft_index first, raft_index last)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *text = open_memstream(&line, &size);
+    bool is_load_only = true;
+
+    for (raft_index i = first; i <= last; i++) {
+        const struct raft_entry *entry = raft_log_at(&host->node.raft.log, i);
+        int length = 0;
+        const char *word = entry && entry->kind == RAFT_ENTRY_DATA ? word_of(entry, &length) : "";
+        bool is_load = word[0] == '.';
+
+        referee_applied(cluster, host, i, entry);
+        if (!entry)
+            continue;
+        is_load_only = is_load_only && is_load;
+        fprintf(text, " %llu", (unsigned long long)i);
+        if (entry->kind == RAFT_ENTRY_DATA) {
+            fprintf(text, ":%.*s", length, word);
+        } else {
+            fprintf(text, ":%s", entry->kind == RAFT_ENTRY_NOOP ? "(no-op)" : "(members)");
+        }
+    }
+    fclose(text);
+    if (last - first >= 8 && !is_load_only)
+        tell(cluster, host, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
+    else if (!is_load_only)
+        tell(cluster, host, "applies%s", line);
+    free(line);
+}
+
+static void take_snapshot(struct cluster *cluster, struct host *host)
+{
+    const struct raft_snapshot *snapshot = &host->node.raft.snapshot;
+
+    host->applied = snapshot->index;
+    tell(cluster, host, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
+         (unsigned long long)snapshot->term);
+}
+
+static void claim(struct cluster *cluster, struct host *host, const struct raft_action *action)
+{
+    gavel_ns deadline = host_real(cluster, host, raft_deadline(&host->node.raft));
+
+    host->is_working = true;
+    host->work_term = action->claim.term;
+    host->work_epoch = action->claim.lease_epoch;
+    if (deadline == NEVER)
+        tell(cluster, host, "CLAIMS: works with token %llu/%llu, alone and for ever",
+             (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch);
+    else
+        tell(cluster, host, "CLAIMS: works with token %llu/%llu, for now until %.4f",
+             (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch,
+             seconds(deadline));
+    referee_claim(cluster, host);
+}
+
+/* What Raft said, in its order. Whether a message may leave is for the node to say: not here. */
+static void carry(struct cluster *cluster, struct host *host, const struct raft_action *action)
+{
+    switch (action->kind) {
+    case RAFT_PERSIST:
+        disk_write(cluster, host, &action->persist);
+        break;
+    case RAFT_SEND:
+        break;
+    case RAFT_APPLY:
+        apply(cluster, host, action->apply.first, action->apply.last);
+        break;
+    case RAFT_RESTORE:
+        take_snapshot(cluster, host);
+        break;
+    case RAFT_CLAIM:
+        claim(cluster, host, action);
+        break;
+    case RAFT_STOP_WORK:
+        tell(cluster, host, "STOPS its work: %s", raft_stop_name(action->stop.reason));
+        host->stopped_at = cluster->now + host->stop_takes;
+        break;
+    case RAFT_READ_READY:
+        tell(cluster, host, "read %llu may be answered, from index %llu on",
+             (unsigned long long)action->read.id, (unsigned long long)action->read.index);
+        break;
+    case RAFT_READ_LOST:
+        tell(cluster, host, "read %llu cannot be answered here", (unsigned long long)action->read.id);
+        break;
+    case RAFT_TELL:
+        tell_news(cluster, host, action);
+        break;
+    }
+}
+
+static void leave(struct cluster *cluster, struct host *host, struct packets *leaving)
+{
+    tell_sends(cluster, host, leaving);
+    for (size_t i = 0; i < leaving->count; i++)
+        network_send(cluster, host->id, &leaving->items[i].message);
+    packets_free(leaving);
+}
+
+/* What is told once a step, from what has changed. */
+static void tell_changes(struct cluster *cluster, const struct host *host, const struct host_before *before)
+{
+    const struct raft *raft = &host->node.raft;
+
+    if (raft->role != before->role || raft->state.term != before->term)
+        tell(cluster, host, "is %s in term %llu", raft_role_name(raft->role),
+             (unsigned long long)raft->state.term);
+    else if (raft->leader == 0 && before->leader != 0)
+        tell(cluster, host, "has no leader");
+    if (raft->leader != before->leader && raft->leader != 0 && raft->leader != host->id)
+        tell(cluster, host, "follows %c", name_of(raft->leader));
+    if (raft->config_index != before->config_index)
+        tell_members(cluster, host, "members from now on:");
+}
+
+/* The messages that may leave now: those that have waited for the disk, or those of this step. */
+static void gather(const struct cluster *cluster, bool have_waited, struct packets *ret_packets)
+{
+    const struct node_actions *actions = &cluster->actions;
+
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct raft_message *message = actions->items[i].message;
+        const char *at = (const char *)message;
+        bool is_of_step =
+            at >= (const char *)&actions->raft && at < (const char *)&actions->raft + sizeof actions->raft;
+
+        if (actions->items[i].kind == NODE_SEND && is_of_step != have_waited)
+            packets_add(ret_packets, &(struct packet){.message = *message});
+    }
+}
+
+enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event)
+{
+    struct packets waited = {0}, leaving = {0};
+    const struct host_before before = {host->node.raft.role, host->node.raft.state.term,
+                                       host->node.raft.leader, host->node.raft.config_index};
+    struct node_event outer = {.kind = NODE_RAFT, .now = host_clock(cluster, host), .raft = event};
+    struct node_event next = {.kind = NODE_NEXT, .now = outer.now};
+    enum gavel_status status;
+
+    node_step(&host->node, &outer, &cluster->actions);
+    status = cluster->actions.status;
+    gather(cluster, true, &waited);
+    gather(cluster, false, &leaving);
+    leave(cluster, host, &waited);
+    tell_changes(cluster, host, &before);
+    cluster->said.count = cluster->actions.raft.count;
+    memcpy(cluster->said.items, cluster->actions.raft.items,
+           cluster->said.count * sizeof *cluster->said.items);
+    while (node_has_next(&host->node)) {
+        node_step(&host->node, &next, &cluster->actions);
+        for (size_t i = 0; i < cluster->actions.count; i++)
+            if (cluster->actions.items[i].kind == NODE_FAIL)
+                alarm_raise(cluster, host, "its table cannot be built");
+    }
+    read_words(host);
+    for (size_t i = 0; i < cluster->said.count; i++)
+        carry(cluster, host, &cluster->said.items[i]);
+    leave(cluster, host, &leaving);
+    referee_check(cluster, host);
+    return status;
+}
+
+gavel_ns host_due_at(const struct cluster *cluster, const struct host *host)
+{
+    gavel_ns at;
+
+    if (!host->is_alive)
+        return NEVER;
+    if (host->is_hung)
+        return host->is_working ? host->must_stop_by : NEVER;
+    at = ns_min(host->stopped_at, host_real(cluster, host, raft_wake_at(&host->node.raft)));
+    if (host->disk.write_count > 0)
+        at = ns_min(at, host->disk.writes[0].at);
+    return at;
+}
+
+static void finish_write(struct cluster *cluster, struct host *host)
+{
+    if (host->disk.fails) {
+        tell(cluster, host, "its disk fails");
+        disk_forget(&host->disk);
+        (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_DISK_FAILED});
+        return;
+    }
+    if (!disk_sync(&host->disk))
+        alarm_raise(cluster, host, "its log on disk has a gap");
+    (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_PERSISTED, .seq = host->disk.synced});
+}
+
+void host_do_due(struct cluster *cluster, struct host *host)
+{
+    if (host->is_hung) {
+        host->is_working = false;
+        tell(cluster, host, "hangs beyond its deadline: its guard has ended the work");
+    } else if (host->disk.write_count > 0 && host->disk.writes[0].at <= cluster->now) {
+        finish_write(cluster, host);
+    } else if (host->stopped_at <= cluster->now) {
+        host->stopped_at = NEVER;
+        referee_stopped(cluster, host);
+        host->is_working = false;
+        tell(cluster, host, "its work has stopped");
+        (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+    } else {
+        (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_TIMER});
+    }
+}
+
+void host_free(struct host *host)
+{
+    node_done(&host->node);
+    table_done(&host->table);
+    disk_free(&host->disk);
+    if (host->copy.is_made)
+        disk_free(&host->copy);
+    free(host->words);
+}
