@@ -57,8 +57,11 @@ static enum gavel_status step_all(struct consensus *c, struct node_event *event)
 
 enum gavel_status consensus_step(struct consensus *c, struct node_event event)
 {
-    enum gavel_status status = step_all(c, &event);
+    enum gavel_status status;
 
+    if (c->is_over)
+        return GAVEL_ERR_STOPPED; /* it may have ended in the middle of what it had to do */
+    status = step_all(c, &event);
     while (!c->is_over && c->unsent_count > 0)
         (void)step_all(c, &(struct node_event){.kind = NODE_UNSENT, .unsent = c->unsent[--c->unsent_count]});
     while (!c->is_over && c->has_stopped) {
