@@ -200,12 +200,12 @@ enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct n
 
     cluster->unsent_count = 0;
     is_alive = step_all(cluster, host, &event, &status);
-    while (is_alive && cluster->unsent_count > 0) {
-        uint64_t number = cluster->unsent[--cluster->unsent_count];
-
-        is_alive =
-            step_all(cluster, host, &(struct node_event){.kind = NODE_UNSENT, .unsent = number}, &ignored);
-    }
+    if (is_alive && cluster->unsent_count > 0)
+        is_alive = step_all(
+            cluster, host,
+            &(struct node_event){.kind = NODE_UNSENT,
+                                 .unsent = {.numbers = cluster->unsent, .count = cluster->unsent_count}},
+            &ignored);
     if (!is_alive)
         return status;
     host_arm(cluster, host);

@@ -124,21 +124,23 @@ bool node_propose(struct node *node, const struct node_moment *moment)
     return true;
 }
 
-static void forward(struct node *node, raft_id peer, bool is_answer, uint64_t number, uint64_t incarnation,
+/* False: there is no memory for it. */
+static bool forward(struct node *node, raft_id peer, bool is_answer, uint64_t number, uint64_t incarnation,
                     const uint8_t *bytes, size_t size)
 {
     struct node_action *action = node_act(node, NODE_FORWARD);
 
-    if (action) /* what is lost is asked again */
+    if (action)
         action->forward = (struct node_forwarded){.peer = peer,
                                                   .is_answer = is_answer,
                                                   .number = number,
                                                   .incarnation = incarnation,
                                                   .bytes = bytes,
                                                   .size = size};
+    return action;
 }
 
-void node_hand_out(struct node *node)
+void node_hand_out(struct node *node, gavel_ns now)
 {
     struct node_actions *actions = node->actions;
     struct forwarder_delivery delivery;
@@ -152,13 +154,14 @@ void node_hand_out(struct node *node)
             continue;
         }
         STAILQ_INSERT_TAIL(&actions->replies, reply, next);
-        forward(node, reply->ticket.origin, true, reply->ticket.tag, reply->ticket.incarnation,
-                reply->bytes + CLIENT_LENGTH_BYTES, reply->size - CLIENT_LENGTH_BYTES);
+        (void)forward(node, reply->ticket.origin, true, reply->ticket.tag, reply->ticket.incarnation,
+                      reply->bytes + CLIENT_LENGTH_BYTES, reply->size - CLIENT_LENGTH_BYTES);
     }
     while ((to = forwarder_delivers_to(&node->forwarder)) != 0 && to != node->raft.state.id) {
         (void)forwarder_take_delivery(&node->forwarder, &delivery); /* there is one */
-        forward(node, to, false, delivery.number, node->raft.state.incarnation, delivery.bytes,
-                delivery.size);
+        if (!forward(node, to, false, delivery.number, node->raft.state.incarnation, delivery.bytes,
+                     delivery.size))
+            forwarder_unsent(&node->forwarder, now, delivery.number);
     }
     while ((answer = forwarder_take_answer(&node->forwarder))) {
         struct node_action *action;

@@ -41,6 +41,6 @@ bool node_take_own_reply(struct node *node, const struct node_moment *moment);
 bool node_take_own_delivery(struct node *node, const struct node_moment *moment);
 bool node_propose(struct node *node, const struct node_moment *moment);
 /* What forwarder and front end have for others becomes actions. */
-void node_hand_out(struct node *node);
+void node_hand_out(struct node *node, gavel_ns now);
 
 #endif

@@ -70,7 +70,8 @@ void node_done(struct node *node)
 bool node_has_next(const struct node *node)
 {
     return node->todo_count > 0 || !STAILQ_EMPTY(&node->own_replies) ||
-           forwarder_delivers_to(&node->forwarder) != 0 || frontend_has_batch(&node->frontend);
+           forwarder_delivers_to(&node->forwarder) != 0 ||
+           (!node->is_gathering && frontend_has_batch(&node->frontend));
 }
 
 bool node_changes_table(const struct node *node)
@@ -119,6 +120,7 @@ static void take(struct node *node, const struct node_moment *moment, const stru
         (void)node_step_raft(node, moment, &event->raft); /* the actions have it */
         break;
     case NODE_CLIENT:
+        node->is_gathering = event->client.has_more;
         node->actions->status =
             forwarder_take(&node->forwarder, moment->now, event->client.id, event->client.frame);
         break;
@@ -129,7 +131,8 @@ static void take(struct node *node, const struct node_moment *moment, const stru
         node_take_forwarded(node, moment, &event->forwarded);
         break;
     case NODE_UNSENT:
-        forwarder_unsent(&node->forwarder, moment->now, event->unsent);
+        for (size_t i = 0; i < event->unsent.count; i++)
+            forwarder_unsent(&node->forwarder, moment->now, event->unsent.numbers[i]);
         break;
     case NODE_DEATHS:
         node_take_deaths(node, moment, event->deaths.ops, event->deaths.count);
@@ -146,12 +149,19 @@ void node_step(struct node *node, const struct node_event *event, struct node_ac
 
     ASSERT(node->table);
     ASSERT(!node->actions);
-    ASSERT(node_has_next(node) == (event->kind == NODE_NEXT));
+    if (event->kind == NODE_NEXT)
+        ASSERT(node_has_next(node));
+    else if (event->kind == NODE_RAFT && event->raft.kind == RAFT_WORK_STOPPED)
+        ASSERT(!node_has_todo(node));
+    else
+        ASSERT(!node_has_next(node));
     node_actions_clear(actions);
     node->actions = actions;
-    if (event->kind != NODE_NEXT)
+    if (event->kind != NODE_NEXT) {
         node->turns = 0;
+        node->is_gathering = false;
+    }
     take(node, &moment, event);
-    node_hand_out(node);
+    node_hand_out(node, moment.now);
     node->actions = NULL;
 }

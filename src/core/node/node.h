@@ -17,7 +17,8 @@
  * One event can leave more to do: committed entries for the table, answers of
  * our own front end to our own forwarder, commands for the log. That waits in
  * the node, and each step with the event NODE_NEXT does one piece of it. The
- * caller feeds NODE_NEXT while node_has_next(), before any other event:
+ * caller feeds NODE_NEXT while node_has_next(), before any other event but
+ * RAFT_WORK_STOPPED, which need not wait once node_has_todo() is over:
  *
  *     node_step(node, event, actions);             carry out the actions
  *     while (node_has_next(node))
@@ -54,7 +55,7 @@ enum node_event_kind {
     NODE_CLIENT,      /* a client of this node asks: a Request, a KeepAlive or an Ask */
     NODE_CLIENT_GONE, /* its answers are for nobody */
     NODE_FORWARDED,   /* a peer forwards what a client of its own asks, or answers what we forwarded */
-    NODE_UNSENT,      /* a FORWARD of ours, by its number, could not be sent */
+    NODE_UNSENT,      /* requests of ours (FORWARD), by their numbers, could not be sent */
     NODE_DEATHS,      /* processes of this machine are dead: what that ends, as operations */
     NODE_TICK,        /* at least every 100 ms, and at node_tick_at() */
 };
@@ -77,9 +78,13 @@ struct node_event {
         struct {
             uint64_t id; /* comes back with the answer */
             const Gavel__ClientFrame *frame;
+            bool has_more; /* others ask, too, at once: what they ask for is proposed together */
         } client;
         struct node_forwarded forwarded;
-        uint64_t unsent;
+        struct {
+            const uint64_t *numbers;
+            size_t count;
+        } unsent;
         struct {
             const Gavel__Op *const *ops; /* see frontend_report_deaths() */
             size_t count;
@@ -191,6 +196,7 @@ struct node {
     size_t todo_first;
     size_t todo_count;
     struct frontend_replies own_replies; /* of our front end, for our forwarder */
+    bool is_gathering;                   /* more clients ask at once: nothing is proposed yet */
     unsigned turns;                      /* of NODE_NEXT since the last event, but for entries */
     struct node_actions *actions;        /* only during a step */
 };
@@ -209,6 +215,8 @@ void node_done(struct node *node); /* safe on a zeroed struct; leaves the table 
 void node_step(struct node *node, const struct node_event *event, struct node_actions *actions);
 
 bool node_has_next(const struct node *node);
+/* Whether of that something is left that Raft has decided. */
+static inline bool node_has_todo(const struct node *node) { return node->todo_count > 0; }
 /* Whether the next NODE_NEXT changes the table; no other event does. */
 bool node_changes_table(const struct node *node);
 

@@ -214,7 +214,8 @@ static void give_up(struct forwarder *forwarder, struct forwarder_forwarding *fo
 /* Carries what is due, ends what is over, and finds out when to look again. */
 static void work(struct forwarder *forwarder, gavel_ns now)
 {
-    size_t left = forwarder->leader != 0 ? SIZE_MAX : 0;
+    size_t left = forwarder->leader != 0 ? FORWARDER_PORTION : 0;
+    bool has_more = false;
     struct forwarder_forwarding *forwarding, *next;
 
     if (forwarder->is_doubted) {
@@ -234,8 +235,13 @@ static void work(struct forwarder *forwarder, gavel_ns now)
             left--;
             carry(forwarder, now, forwarding);
         }
-        forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
+        if (due_at(forwarder, forwarding) > now)
+            forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
+        else
+            has_more = true; /* in the next portion, with whatever else is due in between */
     }
+    if (has_more)
+        forwarder->wake_at = ns_min(forwarder->wake_at, now + FORWARDER_MORE);
 }
 
 /* Its frame as it will be carried: packed, and a copy of its own. */

@@ -42,6 +42,8 @@
 #define FORWARDER_GATHER (20 * NS_PER_MS)
 #define FORWARDER_RETRY (5 * NS_PER_MS) /* after ERR_NOT_LEADER, or if it could not be sent */
 #define FORWARDER_PROBES 16
+#define FORWARDER_PORTION 512 /* carried at once; the rest follows */
+#define FORWARDER_MORE (1 * NS_PER_MS)
 #define FORWARDER_AGAIN (500 * NS_PER_MS) /* without any answer; only what may be carried twice */
 #define FORWARDER_TIMEOUT (5 * NS_PER_S)  /* if the frame does not say */
 #define FORWARDER_TIMEOUT_MAX (60 * NS_PER_S)

@@ -2,6 +2,7 @@
 
 #include "daemon/node/consensus.h"
 
+#include "base/assert.h"
 #include "os/clock.h"
 
 #include <sys/timerfd.h>
@@ -41,7 +42,18 @@ static void step(struct consensus *c, struct node_event *event)
     node_step(&c->node, event, &c->actions);
     if (must_lock)
         table_box_unlock(&c->shared->table);
+    c->has_stepped = c->has_stepped || c->actions.has_stepped;
     consensus_carry_out(c);
+}
+
+/* Nothing of the work is left: Raft need not wait until all clients are answered. */
+static void tell_stopped(struct consensus *c)
+{
+    if (c->is_over || !c->has_stopped || node_has_todo(&c->node))
+        return;
+    c->has_stopped = false;
+    consensus_work_stopped(c);
+    step(c, &(struct node_event){.kind = NODE_RAFT, .raft.kind = RAFT_WORK_STOPPED});
 }
 
 static enum gavel_status step_all(struct consensus *c, struct node_event *event)
@@ -50,37 +62,30 @@ static enum gavel_status step_all(struct consensus *c, struct node_event *event)
 
     step(c, event);
     status = c->actions.status;
-    while (!c->is_over && node_has_next(&c->node))
+    tell_stopped(c);
+    while (!c->is_over && node_has_next(&c->node)) {
         step(c, &(struct node_event){.kind = NODE_NEXT});
-    return status;
-}
-
-enum gavel_status consensus_step(struct consensus *c, struct node_event event)
-{
-    enum gavel_status status;
-
-    if (c->is_over)
-        return GAVEL_ERR_STOPPED; /* it may have ended in the middle of what it had to do */
-    status = step_all(c, &event);
-    while (!c->is_over && c->unsent_count > 0)
-        (void)step_all(c, &(struct node_event){.kind = NODE_UNSENT, .unsent = c->unsent[--c->unsent_count]});
-    while (!c->is_over && c->has_stopped) {
-        c->has_stopped = false;
-        consensus_work_stopped(c);
-        (void)step_all(c, &(struct node_event){.kind = NODE_RAFT, .raft.kind = RAFT_WORK_STOPPED});
+        tell_stopped(c);
     }
-    consensus_extend_work(c);
-    consensus_arm_sessions(c);
-    arm(c);
     return status;
 }
 
-enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
+static void step_unsent(struct consensus *c)
 {
-    enum gavel_status status;
+    struct node_event event = {.kind = NODE_UNSENT,
+                               .unsent = {.numbers = c->unsent, .count = c->unsent_count}};
 
-    count_lateness(c, clock_now());
-    status = consensus_step(c, (struct node_event){.kind = NODE_RAFT, .raft = event});
+    if (c->is_over || c->unsent_count == 0)
+        return;
+    (void)step_all(c, &event); /* sends nothing itself: what is doubted is tried later */
+    ASSERT(c->unsent_count == event.unsent.count);
+    c->unsent_count = 0;
+}
+
+/* After steps of Raft: what others are told of it. */
+static void tell_others(struct consensus *c)
+{
+    c->has_stepped = false;
     if (c->config_index != c->node.raft.config_index || c->generation != c->node.raft.state.generation)
         consensus_members_in_force(c);
     if (c->told_founding != c->node.raft.founding)
@@ -90,7 +95,30 @@ enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
         consensus_send_status(c);
     if (c->pending)
         consensus_look_at_pending(c);
+}
+
+enum gavel_status consensus_step(struct consensus *c, struct node_event event)
+{
+    enum gavel_status status;
+
+    if (c->is_over)
+        return GAVEL_ERR_STOPPED; /* it may have ended in the middle of what it had to do */
+    status = step_all(c, &event);
+    step_unsent(c);
+    if (c->is_over)
+        return status;
+    consensus_extend_work(c);
+    consensus_arm_sessions(c);
+    if (c->has_stepped)
+        tell_others(c);
+    arm(c);
     return status;
+}
+
+enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
+{
+    count_lateness(c, clock_now());
+    return consensus_step(c, (struct node_event){.kind = NODE_RAFT, .raft = event});
 }
 
 void consensus_feed(struct consensus *c, struct raft_event event)

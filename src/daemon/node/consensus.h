@@ -65,6 +65,7 @@ struct consensus {
     uint64_t *unsent;    /* requests that the transport did not take, by number */
     size_t unsent_count;
     size_t unsent_capacity;
+    bool has_stepped; /* Raft: others must hear of it */
     struct seal seal;
     struct writer writer;
     struct transport *transport;

@@ -45,8 +45,13 @@ void consensus_forward(struct consensus *c, const struct node_forwarded *forward
                                           .data = forwarded->bytes,
                                           .size = forwarded->size};
 
-    if (!transport_send_forwarding(c->transport, forwarded->peer, forwarded->is_answer, &frame) &&
-        !forwarded->is_answer)
+    /* After one that cannot be sent, the others of this step need not be tried: all go to the leader. */
+    bool is_hopeless = !forwarded->is_answer && c->unsent_count > 0;
+
+    if (!is_hopeless &&
+        transport_send_forwarding(c->transport, forwarded->peer, forwarded->is_answer, &frame))
+        return;
+    if (!forwarded->is_answer)
         note_unsent(c, forwarded->number);
 }
 
@@ -64,9 +69,7 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
     struct consensus *c = user;
 
     c->draft.counters.deaths += count;
-    if (!c->is_over) /* what it proposes is applied later: the table that is being walked stays as it is */
-        (void)consensus_step(
-            c, (struct node_event){.kind = NODE_DEATHS, .deaths = {.ops = ops, .count = count}});
+    (void)consensus_step(c, (struct node_event){.kind = NODE_DEATHS, .deaths = {.ops = ops, .count = count}});
 }
 
 /* ---- what comes in ---- */
@@ -97,10 +100,10 @@ static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
     return 0;
 }
 
-static void take(struct consensus *c, uint64_t client, const Gavel__ClientFrame *frame)
+static void take(struct consensus *c, uint64_t client, const Gavel__ClientFrame *frame, bool has_more)
 {
     struct node_event event = {.kind = frame ? NODE_CLIENT : NODE_CLIENT_GONE,
-                               .client = {.id = client, .frame = frame}};
+                               .client = {.id = client, .frame = frame, .has_more = has_more}};
 
     if (!c->is_over && consensus_step(c, event) == GAVEL_ERR_NO_MEMORY)
         forwarding_answer(&c->messages, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], NULL);
@@ -123,7 +126,7 @@ void consensus_take_forwardings(struct consensus *c)
             forwarding_stock_keep(&c->messages, forwarding); /* it may be answered at once */
         else
             forwarding_free(forwarding);
-        take(c, client, frame);
+        take(c, client, frame, message != NULL);
         client_frame_free(frame);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "os/process.h"
+#include "wire/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,36 +44,44 @@ static bool is_ours(const struct process_watch *process_watch, const struct tabl
            strcmp(process->boot_id, process_watch->self.boot_id) == 0;
 }
 
-/* Operations are gathered and handed on in portions of what one command takes. */
+/* Copies of operations, gathered in a walk over the table and handed on after it: what they lead to may
+ * change the table. */
 struct batch {
     struct process_watch *process_watch;
+    Gavel__Op **ops;
     size_t count;
-    union {
-        Gavel__CloseSession close;
-        Gavel__Release release;
-        Gavel__Leave leave;
-    } bodies[TABLE_OPS_MAX];
-    Gavel__Op ops[TABLE_OPS_MAX];
-    const Gavel__Op *list[TABLE_OPS_MAX];
+    size_t capacity;
 };
 
-static void hand_on(struct batch *batch)
+/* Without memory it is not among them, and the next tick tells of it. */
+static void add(struct batch *batch, const Gavel__Op *op)
 {
-    if (batch->count > 0)
-        batch->process_watch->callback(batch->process_watch->user, batch->list, batch->count);
-    batch->count = 0;
+    if (batch->count == batch->capacity) {
+        size_t capacity = batch->capacity > 0 ? 2 * batch->capacity : 64;
+        Gavel__Op **grown = realloc(batch->ops, capacity * sizeof *grown);
+
+        if (!grown)
+            return;
+        batch->ops = grown;
+        batch->capacity = capacity;
+    }
+    batch->ops[batch->count] = client_op_copy(op);
+    batch->count += batch->ops[batch->count] != NULL;
 }
 
-static size_t next_slot(struct batch *batch)
+/* In portions of what one command takes. */
+static void hand_on(struct batch *batch)
 {
-    size_t at;
+    const struct process_watch *process_watch = batch->process_watch;
 
-    if (batch->count == TABLE_OPS_MAX)
-        hand_on(batch);
-    at = batch->count++;
-    gavel__op__init(&batch->ops[at]);
-    batch->list[at] = &batch->ops[at];
-    return at;
+    for (size_t i = 0; i < batch->count; i += TABLE_OPS_MAX) {
+        size_t count = batch->count - i < TABLE_OPS_MAX ? batch->count - i : TABLE_OPS_MAX;
+
+        process_watch->callback(process_watch->user, (const Gavel__Op *const *)batch->ops + i, count);
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        gavel__op__free_unpacked(batch->ops[i], NULL);
+    free(batch->ops);
 }
 
 /* Whether the process that the table names is one of the dead. */
@@ -91,18 +100,16 @@ static bool is_of_the_dead(struct process_watch *process_watch, const struct tab
 
 static void tell_session(struct batch *batch, const struct table_session *session)
 {
-    size_t at;
-    Gavel__CloseSession *close;
+    Gavel__CloseSession close = GAVEL__CLOSE_SESSION__INIT;
+    Gavel__Op op = GAVEL__OP__INIT;
 
     if (!is_of_the_dead(batch->process_watch, &session->process))
         return;
-    at = next_slot(batch);
-    close = &batch->bodies[at].close;
-    gavel__close_session__init(close);
-    close->session = session->id;
-    close->ending = GAVEL__ENDING__ENDING_DEAD;
-    batch->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
-    batch->ops[at].close_session = close;
+    close.session = session->id;
+    close.ending = GAVEL__ENDING__ENDING_DEAD;
+    op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    op.close_session = &close;
+    add(batch, &op);
 }
 
 static void tell_group(struct batch *batch, const struct table_group *group)
@@ -110,56 +117,50 @@ static void tell_group(struct batch *batch, const struct table_group *group)
     const struct table_candidate *candidate;
 
     if (group->is_held && !group->session && is_of_the_dead(batch->process_watch, &group->process)) {
-        size_t at = next_slot(batch);
-        Gavel__Release *release = &batch->bodies[at].release;
+        Gavel__Release release;
+        Gavel__Op op = GAVEL__OP__INIT;
 
-        gavel__release__init(release);
-        release->group = group->name;
-        release->epoch = group->epoch;
-        release->is_dead = true;
-        batch->ops[at].what_case = GAVEL__OP__WHAT_RELEASE;
-        batch->ops[at].release = release;
+        gavel__release__init(&release);
+        release.group = group->name;
+        release.epoch = group->epoch;
+        release.is_dead = true;
+        op.what_case = GAVEL__OP__WHAT_RELEASE;
+        op.release = &release;
+        add(batch, &op);
     }
     TAILQ_FOREACH(candidate, &group->candidates, in_group) {
-        size_t at;
-        Gavel__Leave *leave;
+        Gavel__Leave leave;
+        Gavel__Op op = GAVEL__OP__INIT;
 
         if (candidate->session || !is_of_the_dead(batch->process_watch, &candidate->process))
             continue;
-        at = next_slot(batch);
-        leave = &batch->bodies[at].leave;
-        gavel__leave__init(leave);
-        leave->group = group->name;
-        leave->id = candidate->id;
-        leave->instance = candidate->instance;
-        batch->ops[at].what_case = GAVEL__OP__WHAT_LEAVE;
-        batch->ops[at].leave = leave;
+        gavel__leave__init(&leave);
+        leave.group = group->name;
+        leave.id = candidate->id;
+        leave.instance = candidate->instance;
+        op.what_case = GAVEL__OP__WHAT_LEAVE;
+        op.leave = &leave;
+        add(batch, &op);
     }
 }
 
 /* Tells of all that are dead what the table has of them, in one walk: many may die at once, and the table may
- * be large. False: there is no memory for it now. */
-static bool tell_of_the_dead(struct process_watch *process_watch)
+ * be large. */
+static void tell_of_the_dead(struct process_watch *process_watch)
 {
-    struct batch *batch = malloc(sizeof *batch);
+    struct batch batch = {.process_watch = process_watch};
     struct process_watch_watch *watch;
 
-    if (!batch)
-        return false;
-    batch->process_watch = process_watch;
-    batch->count = 0;
     RB_FOREACH(watch, process_watch_watches, &process_watch->watches) {
         watch->is_named = false;
     }
     for (struct table_session *session = table_session_first(process_watch->table); session;
          session = table_session_next(session))
-        tell_session(batch, session);
+        tell_session(&batch, session);
     for (struct table_group *group = table_group_from(process_watch->table, ""); group;
          group = table_group_next(group))
-        tell_group(batch, group);
-    hand_on(batch);
-    free(batch);
-    return true;
+        tell_group(&batch, group);
+    hand_on(&batch);
 }
 
 static void lay_to_rest(struct process_watch_watch *watch)
@@ -189,7 +190,7 @@ static void on_deaths(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
     (void)what;
-    (void)tell_of_the_dead(user); /* the tick looks whether it was heard */
+    tell_of_the_dead(user); /* the tick looks whether it was heard */
 }
 
 static void forget(struct process_watch *process_watch, struct process_watch_watch *watch)
@@ -240,6 +241,7 @@ void process_watch_meet(struct process_watch *process_watch, const struct table_
     watch->process_watch = process_watch;
     watch->process = *process;
     watch->pidfd = -1;
+    watch->is_named = true;
     (void)RB_INSERT(process_watch_watches, &process_watch->watches, watch);
     process_watch->count++;
     look(process_watch, watch);
@@ -271,8 +273,9 @@ void process_watch_tick(struct process_watch *process_watch)
         process_watch->is_rescan_due = false;
         meet_all(process_watch);
     }
-    if (process_watch->dead_count == 0 || !tell_of_the_dead(process_watch))
+    if (process_watch->dead_count == 0)
         return;
+    tell_of_the_dead(process_watch);
     RB_FOREACH_SAFE(watch, process_watch_watches, &process_watch->watches, next) {
         if (!watch->event && !watch->is_named)
             forget(process_watch, watch);

@@ -105,6 +105,7 @@ struct packet {
     struct raft_message message;
     struct raft_entry *entries;
     uint8_t *bytes;
+    uint64_t number;
 };
 #define PACKETS_MAX 4096
 
@@ -157,9 +158,14 @@ static void forward(struct fixture *f, struct one *one, const struct node_forwar
     packet->event = (struct node_event){.kind = NODE_FORWARDED, .forwarded = *forwarded};
     packet->event.forwarded.peer = (raft_id)(one - f->nodes) + 1;
     packet->event.forwarded.bytes = packet->bytes;
+    if (forwarded->is_answer && (one->is_cut || f->nodes[to].is_cut)) {
+        free(packet->bytes);
+        return;
+    }
     if (one->is_cut || f->nodes[to].is_cut) { /* it comes back */
         packet->to = (unsigned)(one - f->nodes);
-        packet->event = (struct node_event){.kind = NODE_UNSENT, .unsent = forwarded->number};
+        packet->number = forwarded->number;
+        packet->event = (struct node_event){.kind = NODE_UNSENT, .unsent.count = 1};
     }
     packets->count++;
 }
@@ -269,6 +275,8 @@ static void feed(struct fixture *f, unsigned which, struct node_event event)
 
         if (packet.event.kind == NODE_RAFT)
             packet.event.raft.message = &packet.message;
+        else if (packet.event.kind == NODE_UNSENT)
+            packet.event.unsent.numbers = &packet.number;
         step(f, &f->nodes[packet.to], &packet.event, &packets);
         free(packet.entries);
         free(packet.bytes);

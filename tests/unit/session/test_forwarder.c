@@ -194,6 +194,9 @@ static void test_a_leader_that_refuses_is_tried_with_a_few_and_then_asked_everyt
     }
     pass(f, FORWARDER_RETRY);
     reply(f, f->deliveries[f->delivered - 1], GAVEL_OK);
+    assert_in_range(f->delivered, count + 4 * FORWARDER_PROBES + FORWARDER_PORTION,
+                    count + 4 * FORWARDER_PROBES + FORWARDER_PORTION + FORWARDER_PROBES);
+    pass(f, FORWARDER_MORE); /* in portions */
     assert_int_equal(f->delivered, count + 4 * FORWARDER_PROBES + count + 4);
 }
 
