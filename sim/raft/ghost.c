@@ -28,7 +28,8 @@ static unsigned draw(struct cluster *cluster, unsigned bound)
 
 void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity)
 {
-    if (cluster_has(cluster, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(cluster, rarity) == 0)
+    if (cluster_has(cluster, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(cluster, rarity) == 0 &&
+        !node->keeps_copy)
         disk_copy(&node->copy, &node->disk);
 }
 
@@ -351,7 +352,7 @@ void ghost_begin(struct cluster *cluster, struct node *node)
 {
     struct raft_restore restore = {.seed = node->disk.state.directory};
     unsigned drawn = draw(cluster, 6);
-    enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
+    enum ghost_kind kind = drawn > 2 || node->keeps_copy ? GHOST_OLD : (enum ghost_kind)drawn;
     const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, node) : NULL;
 
     node->ghost = zeroed(1, sizeof *node->ghost);

@@ -326,6 +326,25 @@ void order_members(struct cluster *cluster)
     (void)ask(cluster, leader, &target); /* a refusal is an answer, too */
 }
 
+bool members_ask(struct cluster *cluster, const struct node *node, bool is_wanted)
+{
+    struct node *leader = find_leader(cluster);
+    struct raft_config target;
+    bool is_member;
+
+    if (!leader || leader == node || leader->raft.config.is_joint || leader->raft.change != RAFT_CHANGE_NONE)
+        return false;
+    target = leader->raft.config;
+    is_member = raft_config_find(&target, node->id) != NULL;
+    if (is_member == is_wanted)
+        return false;
+    if (is_wanted)
+        add_member(&target, node->id, true, false);
+    else
+        remove_member(&target, node->id);
+    return ask(cluster, leader, &target);
+}
+
 /* A node that shall take the place of a damaged one. */
 static struct node *find_new(struct cluster *cluster)
 {
