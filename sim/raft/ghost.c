@@ -148,7 +148,9 @@ static void check_refounded(struct cluster *cluster, const struct node *node,
 
     if (!IS_REFOUNDED(message->directory) || raft_founding(&node->raft) == 0)
         return;
-    if (peer && peer->directory == message->directory)
+    /* A member that was removed and added again is bound to no directory at first: whichever speaks first,
+     * also a late message of one that had no founding yet, is the member's as far as anybody can tell. */
+    if (peer && peer->directory == message->directory && (peer->bound != 0 || message->founding != 0))
         cluster_violate(
             cluster, RAFT_INVARIANT_FOUNDING,
             "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
