@@ -170,6 +170,16 @@ static void hint(struct cluster *cluster, const struct host *host)
     }
 }
 
+void chaos_damage(struct cluster *cluster, struct host *host)
+{
+    TRACE(cluster, host, "its disk is damaged: it never comes back");
+    cluster->counts.faults++;
+    host->state = HOST_DAMAGED;
+    if (cluster_has(cluster, FAULT_LOST) && ghost_may_come(cluster, host))
+        ghost_begin(cluster, host);
+    (void)cluster_push(cluster, cluster->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
+}
+
 void chaos_crash_for(struct cluster *cluster, struct host *host, const char *why, gavel_ns down_for)
 {
     bool is_flipped = cluster_chance(cluster, STREAM_CRASH, 250);
@@ -183,12 +193,7 @@ void chaos_crash_for(struct cluster *cluster, struct host *host, const char *why
     host_die(cluster, host, true, why);
     if (is_flipped && (cluster_has(cluster, FAULT_FLIP) || cluster_has(cluster, FAULT_LOST)) &&
         members_can_spare(cluster, host)) {
-        TRACE(cluster, host, "its disk is damaged: it never comes back");
-        cluster->counts.faults++;
-        host->state = HOST_DAMAGED;
-        if (cluster_has(cluster, FAULT_LOST) && ghost_may_come(cluster, host))
-            ghost_begin(cluster, host);
-        (void)cluster_push(cluster, cluster->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
+        chaos_damage(cluster, host);
         return;
     }
     host->stays_down = stays_down && cluster->healed == 0 && cluster->profile.longest == NEVER;
@@ -317,7 +322,7 @@ static const struct {
     [FAULT_CAMPAIGN] = {order_campaign, 2},
     [FAULT_DISTANT] = {order_distant, 2},
     [FAULT_MEMBERS] = {order_members, 1},
-    [FAULT_LOST] = {chaos_refound, 4},
+    [FAULT_LOST] = {chaos_lose, 1},
 };
 
 /* Just before the liveness phase, so that it begins in the middle of something. */

@@ -28,6 +28,9 @@ void chaos_crash(struct cluster *cluster, struct host *host, const char *why);
 /* The same, for `down_for`; 0: drawn. */
 void chaos_crash_for(struct cluster *cluster, struct host *host, const char *why, gavel_ns down_for);
 
+/* Its disk, that of a node that is down, is found damaged; another may speak for it. */
+void chaos_damage(struct cluster *cluster, struct host *host);
+
 /* A node, quite often the leader, where it matters most. */
 struct host *chaos_pick(struct cluster *cluster, enum fault fault);
 
@@ -51,6 +54,11 @@ void order_step_down(struct cluster *cluster);
 void order_campaign(struct cluster *cluster);
 void order_distant(struct cluster *cluster);
 void order_stand(struct cluster *cluster, struct host *host);
+
+/* revenant.c: a node is removed, added again, and lost: an older copy of its directory speaks; or a majority
+ * is founded again. */
+void chaos_lose(struct cluster *cluster);
+void revenant_take(struct cluster *cluster, const struct event *event); /* RETURN: what comes next */
 
 /* refound.c: a majority is emptied and founded again while the rest is down. */
 void chaos_refound(struct cluster *cluster);

@@ -28,7 +28,8 @@ static unsigned draw(struct cluster *cluster, unsigned bound)
 
 void ghost_copy(struct cluster *cluster, struct host *host, unsigned rarity)
 {
-    if (cluster_has(cluster, FAULT_LOST) && host->disk.state.incarnation > 0 && draw(cluster, rarity) == 0)
+    if (cluster_has(cluster, FAULT_LOST) && host->disk.state.incarnation > 0 && draw(cluster, rarity) == 0 &&
+        !host->keeps_copy)
         disk_copy(&host->copy, &host->disk);
 }
 
@@ -147,7 +148,9 @@ static void check_refounded(struct cluster *cluster, const struct host *host,
 
     if (!IS_REFOUNDED(message->directory) || raft_founding(&host->node.raft) == 0)
         return;
-    if (peer && peer->directory == message->directory)
+    /* A member that was removed and added again is bound to no directory at first: whichever speaks first,
+     * also a late message of one that had no founding yet, is the member's as far as anybody can tell. */
+    if (peer && peer->directory == message->directory && (peer->bound != 0 || message->founding != 0))
         cluster_violate(
             cluster, RAFT_INVARIANT_FOUNDING,
             "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
@@ -351,7 +354,7 @@ void ghost_begin(struct cluster *cluster, struct host *host)
 {
     struct raft_restore restore = {.seed = host->disk.state.directory};
     unsigned drawn = draw(cluster, 6);
-    enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
+    enum ghost_kind kind = drawn > 2 || host->keeps_copy ? GHOST_OLD : (enum ghost_kind)drawn;
     const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, host) : NULL;
 
     host->ghost = zeroed(1, sizeof *host->ghost);

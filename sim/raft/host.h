@@ -74,6 +74,7 @@ struct host {
     struct table table; /* likewise, its */
     struct disk disk;
     struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
+    bool keeps_copy;  /* it is the one that will be put back (revenant.c) */
     struct ghost_known known[RAFT_MEMBERS_MAX]; /* of the directories of others, by their slots */
     /*
      * Runs in the name of a damaged node (ghost.h), or of one that is down and

@@ -326,6 +326,26 @@ void order_members(struct cluster *cluster)
     (void)ask(cluster, leader, &target); /* a refusal is an answer, too */
 }
 
+bool members_ask(struct cluster *cluster, const struct host *host, bool is_wanted)
+{
+    struct host *leader = find_leader(cluster);
+    struct raft_config target;
+    bool is_member;
+
+    if (!leader || leader == host || leader->node.raft.config.is_joint ||
+        leader->node.raft.change != RAFT_CHANGE_NONE)
+        return false;
+    target = leader->node.raft.config;
+    is_member = raft_config_find(&target, host->id) != NULL;
+    if (is_member == is_wanted)
+        return false;
+    if (is_wanted)
+        add_member(&target, host->id, true, false);
+    else
+        remove_member(&target, host->id);
+    return ask(cluster, leader, &target);
+}
+
 /* A node that shall take the place of a damaged one. */
 static struct host *find_new(struct cluster *cluster)
 {

@@ -22,6 +22,9 @@ void order_members(struct cluster *cluster);
 /* A REPLACE event: asks the leader to replace damaged nodes by new ones, until it is done. */
 void members_replace(struct cluster *cluster);
 
+/* Asks the leader to remove this node, or to add it again as a voter; whether it has agreed. */
+bool members_ask(struct cluster *cluster, const struct host *host, bool is_wanted);
+
 /* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
 bool members_can_spare(struct cluster *cluster, const struct host *host);
 

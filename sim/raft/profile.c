@@ -185,6 +185,32 @@ void cluster_profile_find_room(struct profile *p)
         p->room = ns_min(p->room, lease_of(&p->settings[i], p->shortest) - p->settings[i].heartbeat);
 }
 
+/*
+ * Without faults no leader is replaced, also one that is far away and yet near enough to work. But if its
+ * round trips are just as long as its lease allows, some are shorter and some longer: it claims, and lapses
+ * with the first that is late. Then it is the distance that goes wrong, so in calm runs nobody is at that
+ * distance.
+ */
+static void fit_distances(struct profile *p)
+{
+    gavel_ns longest = p->shortest;
+    gavel_ns most = 0;
+
+    if (p->mood != MOOD_CALM)
+        return;
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        longest = ns_max(longest, p->settings[i].promise);
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        most = ns_max(most, lease_of(&p->settings[i], longest) - p->settings[i].heartbeat);
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        gavel_ns least_trip = 2 * (p->distance[i] + p->link_min);
+        gavel_ns most_trip = 2 * (p->distance[i] + p->link_max + p->jitter + p->timer_late) + NS_PER_MS;
+
+        if (p->distance[i] > 0 && most_trip > p->room && least_trip <= most)
+            p->distance[i] = most;
+    }
+}
+
 /* A round must be back well before the lease it makes has lapsed, or nobody could ever lead for long. */
 static void fit_links(struct profile *p)
 {
@@ -295,6 +321,7 @@ void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, 
     fit_links(p);
     draw_members(p, prng);
     draw_distances(p, prng);
+    fit_distances(p);
     p->longest = NEVER;
     p->heal_at = duration / 2;
     p->end_at = duration;

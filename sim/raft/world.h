@@ -46,6 +46,7 @@ enum event_kind {
     EVENT_PROBE,    /* the referee looks for a leader */
     EVENT_GHOST,    /* the timer of a ghost; number is which */
     EVENT_MOUNT,    /* the directory of a node that was founded again is back */
+    EVENT_RETURN,   /* a node that was removed is added again; number is how often that was tried */
     EVENT_SERVICE,  /* of the service on the nodes; nonce is its own business */
 };
 

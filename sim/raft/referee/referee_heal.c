@@ -271,6 +271,10 @@ void raft_referee_over(struct raft_referee *referee, gavel_ns at)
     leader = shadow ? shadow->raft : NULL;
     if (!leader) /* between two, by preference */
         return;
+    /* Likewise soon after: the new leader has committed its no-op, and not all others have heard of it. */
+    if (referee->settings.prefers_priority && referee->handed_over_at > 0 &&
+        at - referee->handed_over_at <= referee->hand_over)
+        return;
     if (referee->commit <= referee->commit_at_heal || raft_log_last(&leader->log) != referee->commit)
         raft_referee_violate(
             referee, RAFT_INVARIANT_CONVERGE,

@@ -227,17 +227,19 @@ void raft_receive_vote_reply(struct raft *r, const struct raft_message *m)
         raft_count_votes(r);
 }
 
+/* Not by one whose log is newer: that one refuses us in a new term, too, and the others may still be enough,
+ * or we would have lost. */
 static bool is_refused(const struct raft *r)
 {
     for (size_t i = 0; i < r->peer_count; i++)
-        if (r->peers[i].has_answered && !r->peers[i].is_granted)
+        if (r->peers[i].has_answered && !r->peers[i].is_granted && r->peers[i].reason != RAFT_LOG)
             return true;
     return false;
 }
 
 /*
- * Granted its pre-votes, and no answer to its requests but yes: they were lost, or voters with slow disks are
- * still writing. A new term would only be one more write for them.
+ * Granted its pre-votes, and nobody that could still vote for it has said no: its requests were lost, or
+ * voters with slow disks are still writing. A new term would only be one more write for them.
  */
 static bool ask_again(struct raft *r)
 {

@@ -31,7 +31,7 @@ struct raft_peer *raft_peer_find(struct raft *r, raft_id id);
 const struct raft_peer *raft_peer_at(const struct raft *r, raft_id id);
 bool raft_peer_votes(const struct raft *r, const struct raft_peer *peer);
 bool raft_peer_is_witness(const struct raft *r, const struct raft_peer *peer);
-void raft_peers_rebuild(struct raft *r);
+void raft_peers_rebuild(struct raft *r, bool goes_back);
 bool raft_peer_takes_vote(struct raft *r, raft_id from);
 
 /* directory.c: which data directory is the member */
@@ -51,6 +51,8 @@ bool raft_learn_founding(struct raft *r);
 /* met.c: what is known of the others' directories, kept on disk */
 bool raft_met_is_due(struct raft *r, bool is_writing);
 void raft_recall_met(struct raft *r);
+void raft_keep_met(struct raft *r, const struct raft_peer *peer);
+void raft_recall_former(struct raft *r);
 
 /* role.c: the only place that sets a role, a term or a leader */
 void raft_become_learner(struct raft *r);

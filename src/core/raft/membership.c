@@ -60,12 +60,14 @@ static bool is_leaving(const struct raft *r)
 
 static void use_config(struct raft *r, const struct raft_config *config, raft_index index)
 {
+    bool goes_back = index < r->config_index;
+
     ASSERT(config->count <= RAFT_MEMBERS_MAX);
     ASSERT(index <= raft_log_last(&r->log));
     r->config = *config;
     r->config_index = index;
     r->is_leaving = is_leaving(r);
-    raft_peers_rebuild(r);
+    raft_peers_rebuild(r, goes_back);
     ASSERT(r->peer_count <= r->config.count);
     raft_settle_role(r);
 }

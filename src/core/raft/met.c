@@ -18,18 +18,35 @@
  *
  * No message waits for it. What is on disk counts only for the directory that the
  * configuration binds the member to.
+ *
+ * The knowledge does not end with the binding. A member may be removed and added
+ * again with the same directory, and the entry that binds or removes it may be
+ * truncated. So what is known of a directory that the configuration no longer binds
+ * is kept, and counts again as soon as it is bound again.
  */
 
 #include "core/raft/internal.h"
 
+#include <string.h>
+
 #define MET_PATIENCE NS_PER_S
 
-static bool is_same(const struct raft_met *met, const struct raft_peer *peer)
+static struct raft_met met_of(const struct raft_peer *peer)
 {
-    return met->id == peer->id && met->directory == peer->directory &&
-           met->incarnation == peer->incarnation && met->start == peer->start &&
-           met->began_at == peer->began_at && met->acked == peer->acked &&
-           met->is_refused == peer->is_refused;
+    return (struct raft_met){.id = peer->id,
+                             .directory = peer->directory,
+                             .incarnation = peer->incarnation,
+                             .start = peer->start,
+                             .began_at = peer->began_at,
+                             .acked = peer->acked,
+                             .is_refused = peer->is_refused};
+}
+
+static bool is_same(const struct raft_met *a, const struct raft_met *b)
+{
+    return a->id == b->id && a->directory == b->directory && a->incarnation == b->incarnation &&
+           a->start == b->start && a->began_at == b->began_at && a->acked == b->acked &&
+           a->is_refused == b->is_refused;
 }
 
 /* Whether what was written differs from what we know; *ret_is_refusal: somebody is refused from now on. */
@@ -42,6 +59,7 @@ static bool has_changed(const struct raft *r, bool *ret_is_refusal)
     for (size_t i = 0; i < r->peer_count; i++) {
         const struct raft_peer *peer = &r->peers[i];
         const struct raft_met *met = &r->state.met[at];
+        struct raft_met now = met_of(peer);
 
         if (peer->directory == 0)
             continue;
@@ -51,9 +69,11 @@ static bool has_changed(const struct raft *r, bool *ret_is_refusal)
         }
         if (peer->is_refused && !met->is_refused)
             *ret_is_refusal = true;
-        has = has || !is_same(met, peer);
+        has = has || !is_same(met, &now);
         at++;
     }
+    for (size_t i = 0; i < r->former_count && !has; i++, at++)
+        has = at >= r->state.met_count || !is_same(&r->state.met[at], &r->former[i]);
     return has || at != r->state.met_count;
 }
 
@@ -66,14 +86,11 @@ static void gather(struct raft *r)
         const struct raft_peer *peer = &r->peers[i];
 
         if (peer->directory != 0)
-            state->met[state->met_count++] = (struct raft_met){.id = peer->id,
-                                                               .directory = peer->directory,
-                                                               .incarnation = peer->incarnation,
-                                                               .start = peer->start,
-                                                               .began_at = peer->began_at,
-                                                               .acked = peer->acked,
-                                                               .is_refused = peer->is_refused};
+            state->met[state->met_count++] = met_of(peer);
     }
+    ASSERT(state->met_count + r->former_count <= RAFT_MEMBERS_MAX);
+    for (size_t i = 0; i < r->former_count; i++)
+        state->met[state->met_count++] = r->former[i];
 }
 
 /* When a step ends: whether state.met, which is brought up to date then, is to be written. */
@@ -97,15 +114,82 @@ bool raft_met_is_due(struct raft *r, bool is_writing)
     return true;
 }
 
+static void drop_former(struct raft *r, size_t at)
+{
+    ASSERT(at < r->former_count);
+    r->former_count--;
+    memmove(&r->former[at], &r->former[at + 1], (r->former_count - at) * sizeof *r->former);
+}
+
+/* The oldest ones go if there are too many. */
+static void make_room(struct raft *r, size_t more)
+{
+    while (r->former_count > 0 && r->peer_count + r->former_count + more > RAFT_MEMBERS_MAX)
+        drop_former(r, 0);
+}
+
+static void keep(struct raft *r, const struct raft_met *met)
+{
+    if (PLANTED(MET_ENDS_WITH_BINDING))
+        return;
+    for (size_t i = 0; i < r->former_count; i++)
+        if (r->former[i].id == met->id && r->former[i].directory == met->directory) {
+            drop_former(r, i);
+            break;
+        }
+    make_room(r, 1);
+    if (r->peer_count + r->former_count < RAFT_MEMBERS_MAX)
+        r->former[r->former_count++] = *met;
+}
+
+/* It is not a peer any more. Of a directory that was not bound nothing is held against the next one. */
+void raft_keep_met(struct raft *r, const struct raft_peer *peer)
+{
+    struct raft_met met = met_of(peer);
+
+    if (peer->bound != 0 && peer->directory == peer->bound)
+        keep(r, &met);
+}
+
 static void recall(struct raft_peer *peer, const struct raft_met *met)
 {
     peer->directory = met->directory;
     peer->incarnation = met->incarnation;
     peer->start = met->start;
     peer->began_at = met->began_at;
-    peer->acked = met->acked;
-    peer->is_refused = met->is_refused;
     peer->is_recalled = true;
+}
+
+/* The directory is bound again. It may have spoken in between, as that of a member that is not bound yet. */
+static void merge(struct raft *r, struct raft_peer *peer, const struct raft_met *met)
+{
+    bool is_known = peer->directory == met->directory;
+    bool is_later = is_known && peer->incarnation > met->incarnation;
+    bool is_refused = met->is_refused || (is_later && peer->began_at < met->acked);
+    raft_index acked = is_known && peer->acked > met->acked ? peer->acked : met->acked;
+
+    if (!is_later)
+        recall(peer, met);
+    peer->acked = acked;
+    if (is_refused)
+        (void)raft_distrust(r, peer->id, RAFT_ROLLED_BACK); /* it is a peer */
+}
+
+/* What was kept of directories that are bound again counts again. */
+void raft_recall_former(struct raft *r)
+{
+    for (size_t i = 0; i < r->former_count;) {
+        struct raft_met met = r->former[i];
+        struct raft_peer *peer = raft_peer_find(r, met.id);
+
+        if (peer && peer->bound == met.directory) {
+            drop_former(r, i);
+            merge(r, peer, &met);
+        } else {
+            i++;
+        }
+    }
+    make_room(r, 0);
 }
 
 /* Beginning again. Of a member that is not bound nothing is held against the next directory. */
@@ -113,9 +197,12 @@ void raft_recall_met(struct raft *r)
 {
     r->met_from = NEVER;
     for (size_t i = 0; i < r->state.met_count; i++) {
-        struct raft_peer *peer = raft_peer_find(r, r->state.met[i].id);
+        const struct raft_met *met = &r->state.met[i];
+        struct raft_peer *peer = raft_peer_find(r, met->id);
 
-        if (peer && peer->bound != 0 && peer->bound == r->state.met[i].directory)
-            recall(peer, &r->state.met[i]);
+        if (peer && peer->bound != 0 && peer->bound == met->directory)
+            merge(r, peer, met);
+        else
+            keep(r, met);
     }
 }

@@ -46,17 +46,34 @@ void raft_peer_begin(const struct raft *r, struct raft_peer *peer, raft_id id)
     };
 }
 
-/* The one that was a member under this id until now, not one that was added after it had been removed: we
- * may have got both changes at once. */
-static bool is_still(const struct raft_peer *peer, const struct raft_member *member)
+/*
+ * The one that was a member under this id until now, not one that was added after it had been removed: we
+ * may have got both changes at once. But if an entry that had bound it is truncated, the member is the same
+ * as before, and so is its directory.
+ */
+static bool is_still(const struct raft_peer *peer, const struct raft_member *member, bool goes_back)
 {
     uint64_t known = peer->bound != 0 ? peer->bound : peer->directory;
 
-    return peer->id == member->id &&
-           (known == 0 || member->directory == known || (member->directory == 0 && peer->bound == 0));
+    if (PLANTED(MET_ENDS_WITH_BINDING))
+        goes_back = false;
+    return peer->id == member->id && (known == 0 || member->directory == known ||
+                                      (member->directory == 0 && (peer->bound == 0 || goes_back)));
 }
 
-void raft_peers_rebuild(struct raft *r)
+/* Whoever is a member no more, or under another directory. */
+static void keep_former(struct raft *r, const struct raft_peer *old, size_t old_count)
+{
+    for (size_t k = 0; k < old_count; k++) {
+        const struct raft_peer *peer = raft_peer_at(r, old[k].id);
+
+        if (!peer || peer->directory != old[k].directory)
+            raft_keep_met(r, &old[k]);
+    }
+}
+
+/* `goes_back`: the configuration in force is an older one, because a later one was truncated. */
+void raft_peers_rebuild(struct raft *r, bool goes_back)
 {
     struct raft_peer old[RAFT_MEMBERS_MAX];
     size_t old_count = r->peer_count;
@@ -73,7 +90,7 @@ void raft_peers_rebuild(struct raft *r)
         if (member->id == r->state.id)
             continue;
         for (size_t k = 0; k < old_count && !is_known; k++) {
-            is_known = is_still(&old[k], member);
+            is_known = is_still(&old[k], member, goes_back);
             if (is_known)
                 *peer = old[k];
         }
@@ -84,6 +101,8 @@ void raft_peers_rebuild(struct raft *r)
         r->peer_count++;
         ASSERT(r->peer_count <= RAFT_MEMBERS_MAX);
     }
+    keep_former(r, old, old_count);
+    raft_recall_former(r);
 }
 
 /*

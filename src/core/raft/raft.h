@@ -453,6 +453,10 @@ struct raft {
     struct raft_certificate certificate;      /* the newest genuine one about the leader we promised */
     struct raft_peer peers[RAFT_MEMBERS_MAX]; /* the members other than ourselves, in order of id */
     size_t peer_count;
+    /* Directories that the configuration in force does not bind: of members that were removed, or whose
+     * binding was truncated; the newest last. Peers and these are not more than RAFT_MEMBERS_MAX together. */
+    struct raft_met former[RAFT_MEMBERS_MAX];
+    size_t former_count;
     struct raft_peer strangers; /* the rate limit of all non-members */
 
     /* candidacy */

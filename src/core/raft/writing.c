@@ -9,7 +9,8 @@
  *
  *  1. Nobody stands, and no candidate gives up, while its own state is on its way
  *     to disk; its timer restarts when that is durable.
- *  2. A candidate that nobody has refused asks again in the same term.
+ *  2. A candidate that nobody has refused, except for a newer log, asks again in the
+ *     same term.
  *  3. A voter whose vote is on its way refuses pre-votes: it could not vote now.
  *  4. A follower whose promise is on its way says that it has heard its leader.
  *     That is no promise, but it is not silence.
