@@ -90,7 +90,7 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
     case NODE_FAIL:
         cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",
                         host->label);
-    case NODE_WATCH: /* whoever simulates clients knows their processes */
+    case NODE_WATCH: /* the simulator of clients knows their processes */
     case NODE_TELL:
         break;
     }

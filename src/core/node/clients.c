@@ -52,7 +52,7 @@ void node_take_deaths(struct node *node, const struct node_moment *moment, const
         return;
     }
     if (node->raft.leader == 0)
-        return; /* whoever watches tells again */
+        return; /* the process watch reports it again */
     request.n_ops = count;
     request.ops = (Gavel__Op **)(uintptr_t)ops; /* packing does not write to them */
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;

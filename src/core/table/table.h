@@ -271,7 +271,7 @@ TAILQ_HEAD(table_attention, table_group);
 struct table_history; /* history.h */
 
 /* Processes that sessions, lease mandates and registrations newly name, as apply comes upon them; not those
- * of a snapshot. Whoever sets is_kept empties the list. */
+ * of a snapshot. The caller that sets is_kept empties the list. */
 struct table_met {
     bool is_kept;
     struct table_process *items;

@@ -25,6 +25,7 @@ struct one {
     uint64_t synced;
     bool works;
     bool holds_disk; /* writes do not become durable */
+    bool has_more;   /* its next client's frame is followed by another at once */
     bool is_cut;     /* neither sends nor receives, and forwards nothing */
     unsigned answers;
     enum gavel_status status; /* of the newest answer */
@@ -320,7 +321,9 @@ static void ask(struct fixture *f, unsigned which, uint64_t session, uint64_t id
     request.ops = &op;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    feed(f, which, (struct node_event){.kind = NODE_CLIENT, .client = {.id = 5, .frame = &frame}});
+    feed(f, which,
+         (struct node_event){.kind = NODE_CLIENT,
+                             .client = {.id = 5, .frame = &frame, .has_more = f->nodes[which].has_more}});
 }
 
 static void open_session(struct fixture *f, unsigned which, uint64_t session, int32_t pid)
@@ -418,6 +421,25 @@ static void test_an_answer_waits_for_the_write_that_it_promises(void **state)
     run(f, 10 * NS_PER_MS);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(f->nodes[i].node.held_count, 0);
+}
+
+static void test_what_is_asked_together_is_one_write(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t written;
+
+    begin(f, 1);
+    run(f, NS_PER_S);
+    f->nodes[0].has_more = true;
+    written = f->nodes[0].written;
+    open_session(f, 0, 77, 0);
+    open_session(f, 0, 78, 0);
+    assert_int_equal(f->nodes[0].written, written); /* nothing is proposed yet */
+    f->nodes[0].has_more = false;
+    open_session(f, 0, 79, 0);
+    assert_int_equal(f->nodes[0].written, written + 1);
+    assert_int_equal(f->nodes[0].answers, 3);
+    assert_int_equal(f->nodes[0].table.session_count, 3);
 }
 
 static void test_a_request_that_cannot_be_sent_is_sent_later(void **state)
@@ -520,6 +542,7 @@ int main(void)
         TEST(test_a_request_at_the_leader_goes_through_the_log_and_is_answered),
         TEST(test_a_request_at_a_follower_is_forwarded_and_all_tables_are_the_same),
         TEST(test_an_answer_waits_for_the_write_that_it_promises),
+        TEST(test_what_is_asked_together_is_one_write),
         TEST(test_a_request_that_cannot_be_sent_is_sent_later),
         TEST(test_processes_are_watched_and_their_deaths_end_their_sessions),
         TEST(test_a_leader_that_steps_down_answers_whoever_waits),
