@@ -57,20 +57,20 @@ test_a_user_who_may_not_make_the_tables_is_told_how_they_are_made() {
 
 test_a_user_who_may_only_read_is_refused_at_the_start() {
     fresh
-    expect 0 "$GAVEL" store ping "$store" --count 1 # makes the tables
+    expect 0 ping "$store" --count 1 # makes the tables
     as_user looker select
     refused 4 "command denied to user 'looker'" "grant what \`gavel store sql mysql\` prints"
     expect 4 timeout "$limit_s" "$GAVEL" once --store "$store" --key job -- touch "$scratch/started"
     [[ ! -e $scratch/started ]] || fail "the command was started"
     expect 4 "$GAVEL" store ping "$store" --count 1
     has_not "$errors" "could not be released"
-    expect 0 "$GAVEL" store ping "$store" --count 1 --read-only
+    expect 0 ping "$store" --count 1 --read-only
 }
 
 # The rights of single columns are not tried beforehand; a claim that was refused leaves nothing to release.
 test_a_claim_that_is_refused_leaves_nothing_to_release() {
     fresh
-    expect 0 "$GAVEL" store ping "$store" --count 1
+    expect 0 ping "$store" --count 1
     as_user narrow select
     sql "grant insert, update (expires_at) on \`$name\`.locks to narrow@'%';
         grant insert, update on \`$name\`.locks_epochs to narrow@'%';

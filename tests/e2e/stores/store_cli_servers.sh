@@ -8,7 +8,6 @@ source "$SOURCE_ROOT/tests/e2e/stores/servers_lib.sh"
 
 group=gavel-store-ping
 
-ping() { "$GAVEL" store ping "$@"; }
 json() { "$JSON_GET" "$1" <<<"$output"; }
 state_of_group() { "$GAVEL" status --store "$store" --group "$group" --json | "$JSON_GET" state; }
 # sql DATABASE: as root.
@@ -70,7 +69,7 @@ test_etcd_lets_a_user_in_who_was_made_as_documented() {
     expect 4 ping "$store"
     expect 4 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=wr0ngsecret "$GAVEL" store ping "$store" --json --log-level debug
     has_not "$output$errors" wr0ngsecret
-    expect 0 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=testsecret "$GAVEL" store ping "$store" --count 1
+    GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=testsecret expect 0 ping "$store" --count 1
     echo gavel:testsecret >"$scratch/credentials"
     expect 0 ping "$store?credentials=$scratch/credentials" --count 1
     expect 4 ping "$(server_url kv elsewhere)?credentials=$scratch/credentials" --count 1
@@ -98,7 +97,7 @@ test_a_slow_server_does_not_fit_every_preset() {
     proxy_start link db
     proxy link delay 200 0
     store=$(server_url db slow "$(proxy_address link)")
-    expect 7 ping "$store" --count 1 --preset local
+    expect 7 "$GAVEL" store ping "$store" --count 1 --preset local
     has "$output" "The preset local does not fit"
 }
 
@@ -253,7 +252,8 @@ test_a_wrong_password_is_told_and_not_repeated() {
     expect 4 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$scratch/my.cnf" "$GAVEL" elect --store "$store" --log-level debug
     has_not "$output$errors" wr0ngsecret
     sed -i 's/wr0ngsecret/testsecret/' "$scratch/my.cnf"
-    expect 0 env -u GAVEL_MYSQL_PASSWORD GAVEL_MYSQL_OPTIONS="$scratch/my.cnf" "$GAVEL" store ping "$store" --count 1
+    unset GAVEL_MYSQL_PASSWORD
+    GAVEL_MYSQL_OPTIONS="$scratch/my.cnf" expect 0 ping "$store" --count 1
 }
 
 cmdlines() { tr '\0' ' ' <"/proc/$1/cmdline"; }
