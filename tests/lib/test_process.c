@@ -138,7 +138,7 @@ static void test_callback_that_hangs_past_the_deadline_aborts_the_process(void *
 {
     struct actor a, b;
 
-    (void)start_pair(&a, &b, *state, "quick", "abort", "60000");
+    (void)start_pair(&a, &b, *state, "lenient", "abort", "60000");
     tell(&a, "resign\n");
     expect(&a, "stopping resigned", LIMIT_MS);
     assert_aborted(&a, *state, "a");
@@ -150,7 +150,7 @@ static void test_full_stderr_does_not_keep_an_overrun_process_alive(void **state
 {
     struct actor a;
 
-    actor_start(&a, *state, "a", "quick", "abort", "60000");
+    actor_start(&a, *state, "a", "lenient", "abort", "60000");
     expect(&a, "elected", LIMIT_MS);
     tell(&a, "choke\n");
     expect(&a, "choked", LIMIT_MS);
@@ -163,7 +163,7 @@ static void test_handler_of_sigabrt_does_not_keep_an_overrun_process_alive(void 
 {
     struct actor a;
 
-    actor_start(&a, *state, "a", "quick", "abort", "60000");
+    actor_start(&a, *state, "a", "lenient", "abort", "60000");
     expect(&a, "elected", LIMIT_MS);
     tell(&a, "trap\n");
     expect(&a, "trapped", LIMIT_MS);
