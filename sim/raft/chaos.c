@@ -350,6 +350,8 @@ void chaos_begin(struct cluster *cluster)
             plan(cluster, (enum fault)fault);
             plan_last(cluster, (enum fault)fault);
         }
+    if (cluster_has(cluster, FAULT_LOST))
+        unbound_begin(cluster);
     (void)cluster_push(cluster, cluster->profile.heal_at, EVENT_HEAL, 0);
 }
 

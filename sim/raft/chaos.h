@@ -60,6 +60,10 @@ void order_stand(struct cluster *cluster, struct host *host);
 void chaos_lose(struct cluster *cluster);
 void revenant_take(struct cluster *cluster, const struct event *event); /* RETURN: what comes next */
 
+/* unbound.c: a founder is lost while nodes that have met it have no entry that binds it. */
+void unbound_begin(struct cluster *cluster);
+void unbound_take(struct cluster *cluster, const struct event *event); /* UNBOUND: it is lost */
+
 /* refound.c: a majority is emptied and founded again while the rest is down. */
 void chaos_refound(struct cluster *cluster);
 void refound_take(struct cluster *cluster, const struct event *event); /* MOUNT: a directory is back */

@@ -66,7 +66,18 @@ static bool is_of_copy(const struct cluster *cluster, const struct raft_message 
     return ghost_is_old(cluster, message->from) && message->start >= START_OF_COPY;
 }
 
-/* Of a member that is bound, and only what is more than it knew: to forget is what it must not. */
+/* What is known of a member counts for the directory that it is bound to, and for the first that spoke for
+ * it as long as it is a voter without a binding. */
+static bool counts(const struct raft_config *config, raft_id id, uint64_t directory)
+{
+    const struct raft_member *member = raft_config_find(config, id);
+
+    if (!member || directory == 0)
+        return false;
+    return member->directory == directory || (member->directory == 0 && raft_config_votes(config, id));
+}
+
+/* Only what is more than it knew: to forget is what it must not. */
 void ghost_note(struct cluster *cluster, struct host *host)
 {
     if (!cluster_has(cluster, FAULT_LOST) || !host_is_up(host))
@@ -78,7 +89,7 @@ void ghost_note(struct cluster *cluster, struct host *host)
         bool is_other = now->directory != peer->directory;
         bool is_later = peer->incarnation > now->incarnation;
 
-        if (peer->bound == 0 || peer->directory != peer->bound ||
+        if (!counts(&host->node.raft.config, peer->id, peer->directory) ||
             (!is_other && !is_later && peer->acked <= now->acked))
             continue;
         if (is_other)
@@ -130,7 +141,8 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
     if (peer->is_refused || member->is_refused)
         return false;
     known = &host->known[message->from - 1].now;
-    if (known->directory != message->directory || peer->bound != message->directory)
+    if (known->directory != message->directory ||
+        !counts(&host->node.raft.config, message->from, message->directory))
         return true;
     return message->incarnation > known->incarnation && message->began_at >= known->acked &&
            (host->node.raft.role != RAFT_LEADER || message->term > host->node.raft.state.term ||
@@ -180,6 +192,20 @@ static void judge_applied(struct cluster *cluster, const struct host *host, raft
     }
 }
 
+/* Another directory under the name of a member whose own the node has met. */
+static void check_other(struct cluster *cluster, const struct host *host, const struct raft_message *message)
+{
+    const struct raft_peer *peer = peer_of(&host->node.raft, message->from);
+    uint64_t known = host->known[message->from - 1].now.directory;
+
+    if (peer && message->directory != 0 && known != message->directory &&
+        peer->directory == message->directory && counts(&host->node.raft.config, message->from, known))
+        cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
+                        "%s hears directory %llu of node %llu, although it has met %llu", host->label,
+                        (unsigned long long)message->directory, (unsigned long long)message->from,
+                        (unsigned long long)known);
+}
+
 /* Everything that a leader writes down in between has been written down. */
 static bool could_write(const struct raft *r)
 {
@@ -196,11 +222,13 @@ void ghost_check(struct cluster *cluster, const struct host *host, const struct 
     if (!host_is_up(host))
         return;
     check_refounded(cluster, host, message);
+    check_other(cluster, host, message);
     if (!is_of_copy(cluster, message))
         return;
     peer = peer_of(&host->node.raft, message->from);
     member = raft_config_find(&host->node.raft.config, message->from);
-    if (!peer || !member || member->is_refused || peer->directory != member->directory)
+    if (!peer || !member || member->is_refused ||
+        !counts(&host->node.raft.config, message->from, peer->directory))
         return;
     if (!peer->is_refused && peer->start == message->start)
         cluster_violate(
@@ -230,6 +258,16 @@ static void judge_own(struct cluster *cluster, const struct host *host, const st
                         "%s stands with another directory than its configuration says", host->label);
 }
 
+/* Whether its disk knows the directory of a voter that its log does not bind. */
+static bool has_met(const struct host *host, const struct host *other, const struct raft_config *config)
+{
+    const struct raft_member *member = raft_config_find(config, other->id);
+    uint64_t directory = other->disk.state.directory;
+
+    return member && member->directory == 0 && counts(config, other->id, directory) &&
+           host->known[other->slot].sure.directory == directory;
+}
+
 bool ghost_may_come(const struct cluster *cluster, const struct host *host)
 {
     for (unsigned i = 0; i < cluster->used; i++) {
@@ -242,10 +280,25 @@ bool ghost_may_come(const struct cluster *cluster, const struct host *host)
             continue;
         disk_config(&other->disk, &config, &index);
         member = raft_config_find(&config, host->id);
-        if (config.count > 0 && (!member || member->directory != host->disk.state.directory))
+        if (config.count > 0 && (!member || member->directory != host->disk.state.directory) &&
+            !has_met(other, host, &config))
             return false;
     }
     return true;
+}
+
+bool ghost_is_unbound(const struct cluster *cluster, const struct host *host)
+{
+    for (unsigned i = 0; i < cluster->used; i++) {
+        const struct host *other = &cluster->hosts[i];
+        struct raft_config config;
+        raft_index index;
+
+        disk_config(&other->disk, &config, &index);
+        if (other != host && other->state != HOST_UNUSED && has_met(other, host, &config))
+            return true;
+    }
+    return false;
 }
 
 static void feed(struct cluster *cluster, struct host *host, struct raft_event event)

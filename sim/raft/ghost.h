@@ -31,10 +31,13 @@ struct host;
 struct event;
 
 /*
- * Whether every other disk knows which directory the node had. Before that no
- * node could tell the two apart.
+ * Whether every other disk knows which directory the node had, from its log or
+ * because it has met the node. Before that no node could tell the two apart.
  */
 bool ghost_may_come(const struct cluster *cluster, const struct host *host);
+
+/* Whether a disk knows that only because it has met the node. */
+bool ghost_is_unbound(const struct cluster *cluster, const struct host *host);
 
 /* The node is damaged for good; its ghost begins. */
 void ghost_begin(struct cluster *cluster, struct host *host);

@@ -231,6 +231,9 @@ static void take(struct cluster *cluster, const struct event *event)
     case EVENT_RETURN:
         revenant_take(cluster, event);
         break;
+    case EVENT_UNBOUND:
+        unbound_take(cluster, event);
+        break;
     case EVENT_SERVICE:
         cluster->watch.service(cluster->watch.context, cluster, event);
         break;

@@ -47,6 +47,7 @@ enum event_kind {
     EVENT_GHOST,    /* the timer of a ghost; number is which */
     EVENT_MOUNT,    /* the directory of a node that was founded again is back */
     EVENT_RETURN,   /* a node that was removed is added again; number is how often that was tried */
+    EVENT_UNBOUND,  /* a founder is lost that not all have bound; number is the set of slots that have not */
     EVENT_SERVICE,  /* of the service on the nodes; nonce is its own business */
 };
 
@@ -137,6 +138,7 @@ struct cluster_watch {
     X(HUNG_LEADERS, "leaders with a hung disk that handed over")                                              \
     X(DISK_FAILS,   "disks failed")                                                                           \
     X(GHOSTS,       "lost directories that spoke")                                                            \
+    X(UNBOUND,      "founders lost before all had bound them")                                                \
     X(OLD_GHOSTS,   "older copies of directories that spoke")                                                 \
     X(STRANGE_GHOSTS, "other directories that spoke")                                                         \
     X(REFOUNDINGS,  "majorities founded again")                                                               \

@@ -86,6 +86,7 @@
     X(REFUSAL_NOT_WRITTEN,      "refusal-not-written", "that a directory is refused stays in the memory of the leader") \
     X(MET_FORGOTTEN,            "met-forgotten", "what is known of the directories of others is lost with a restart") \
     X(MET_ENDS_WITH_BINDING,    "met-ends-with-binding", "what is known of a directory is forgotten when its member is removed, or its binding truncated") \
+    X(MET_UNBOUND_FORGOTTEN,    "met-unbound-forgotten", "what is known of a voter that no configuration binds yet is lost with a restart") \
     X(FOUNDING_UNCHECKED,       "founding-unchecked", "nodes that were emptied and founded again are taken for the cluster that they were") \
     X(DISOWNED_STANDS,          "disowned-stands", "who finds another directory under its own name stands and votes") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \

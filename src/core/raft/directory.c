@@ -20,11 +20,14 @@
  *      listens to it, and the leader writes it into the configuration, too: the
  *      directory is refused for good, until the member is replaced. The same holds
  *      for one that comes in an incarnation which another process had already. So
- *      what is known of the others is kept on disk (met.c).
+ *      what is known of the others is kept on disk (met.c), also of a voter that is
+ *      not bound yet: another directory is refused under its name, whether or not our
+ *      log says which one it has.
  *   4. Members are bound only after something is committed. So a node that has
  *      heard from a bound member, and has no entry itself, knows that an empty log
  *      cannot win: it neither stands nor votes for one. It may be a founder that
- *      comes late, and an emptied directory may ask it before it knows better.
+ *      comes late, and an emptied directory may ask it before it knows better. A
+ *      restart does not change that: it is on disk (met.c).
  *   5. A majority that is emptied and founded again, while the others are down, is
  *      another cluster of the same name, with terms and indexes that look alike.
  *      So the first configuration that binds members has a random number, the
@@ -341,11 +344,13 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
 void raft_meet(struct raft *r, const struct raft_claimant *met)
 {
     struct raft_peer *peer = raft_peer_find(r, met->id);
+    bool is_member = peer && (peer->bound == 0 ? peer->is_voter : peer->bound == met->directory);
 
-    if (!peer || peer->bound == 0 || peer->bound != met->directory || raft_trust(r, met) != RAFT_TRUSTED)
+    if (!is_member || raft_trust(r, met) != RAFT_TRUSTED)
         return;
     note(peer, met);
     doubt(r, met);
+    r->has_begun = r->has_begun || met->bound_at > 0;
 }
 
 raft_id raft_refused_one(const struct raft *r, uint64_t *ret_directory)

@@ -16,13 +16,29 @@
  *      an election, which waits for its writes, does not wait for this.
  *   3. A refusal is written at once.
  *
- * No message waits for it. What is on disk counts only for the directory that the
- * configuration binds the member to.
+ * No message waits for it.
+ *
+ * Which directory it counts for:
+ *
+ *   - For that of a bound member.
+ *   - For that of a voter which is not bound yet: a founder that no leader has met,
+ *     or whose binding was truncated, or that our log lacks. It may have voted and
+ *     acknowledged nevertheless, so the directory that spoke first is the member's,
+ *     before and after our restart. No voter that was replaced can be meant: where
+ *     members are bound, a member that is added again is a learner until it is bound.
+ *   - Not for that of a learner which is not bound. It may be a member that was
+ *     removed, emptied and added again, and nothing is counted of it.
  *
  * The knowledge does not end with the binding. A member may be removed and added
  * again with the same directory, and the entry that binds or removes it may be
- * truncated. So what is known of a directory that the configuration no longer binds
- * is kept, and counts again as soon as it is bound again.
+ * truncated. So what is known of a directory that is not that of a member now is
+ * kept, and counts again as soon as it is bound again. There are RAFT_MEMBERS_MAX
+ * places: members first, then the newest; the member with the most places gives one
+ * up, so that no member can displace what is known of the others.
+ *
+ * While our log is empty, one record without an id says that a bound member has
+ * spoken (directory.c, rule 4). A node that does not know this record takes it for
+ * a directory of nobody.
  */
 
 #include "core/raft/internal.h"
@@ -47,6 +63,15 @@ static bool is_same(const struct raft_met *a, const struct raft_met *b)
     return a->id == b->id && a->directory == b->directory && a->incarnation == b->incarnation &&
            a->start == b->start && a->began_at == b->began_at && a->acked == b->acked &&
            a->is_refused == b->is_refused;
+}
+
+/* Whether the record is to be written that something is committed, after so many others. With a log we know
+ * it from that. */
+static bool says_begun(const struct raft *r, size_t count)
+{
+    if (PLANTED(MET_UNBOUND_FORGOTTEN))
+        return false;
+    return r->has_begun && raft_log_last(&r->log) == 0 && count < RAFT_MEMBERS_MAX;
 }
 
 /* Whether what was written differs from what we know; *ret_is_refusal: somebody is refused from now on. */
@@ -74,7 +99,9 @@ static bool has_changed(const struct raft *r, bool *ret_is_refusal)
     }
     for (size_t i = 0; i < r->former_count && !has; i++, at++)
         has = at >= r->state.met_count || !is_same(&r->state.met[at], &r->former[i]);
-    return has || at != r->state.met_count;
+    if (has || !says_begun(r, at))
+        return has || at != r->state.met_count;
+    return at + 1 != r->state.met_count || r->state.met[at].id != 0;
 }
 
 static void gather(struct raft *r)
@@ -91,6 +118,8 @@ static void gather(struct raft *r)
     ASSERT(state->met_count + r->former_count <= RAFT_MEMBERS_MAX);
     for (size_t i = 0; i < r->former_count; i++)
         state->met[state->met_count++] = r->former[i];
+    if (says_begun(r, state->met_count))
+        state->met[state->met_count++] = (struct raft_met){0};
 }
 
 /* When a step ends: whether state.met, which is brought up to date then, is to be written. */
@@ -121,11 +150,30 @@ static void drop_former(struct raft *r, size_t at)
     memmove(&r->former[at], &r->former[at + 1], (r->former_count - at) * sizeof *r->former);
 }
 
-/* The oldest ones go if there are too many. */
+static size_t count_former(const struct raft *r, raft_id id)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < r->former_count; i++)
+        count += r->former[i].id == id;
+    return count;
+}
+
+/* The oldest of the id that has the most. */
+static size_t find_dispensable(const struct raft *r)
+{
+    size_t found = 0;
+
+    for (size_t i = 1; i < r->former_count; i++)
+        if (count_former(r, r->former[i].id) > count_former(r, r->former[found].id))
+            found = i;
+    return found;
+}
+
 static void make_room(struct raft *r, size_t more)
 {
     while (r->former_count > 0 && r->peer_count + r->former_count + more > RAFT_MEMBERS_MAX)
-        drop_former(r, 0);
+        drop_former(r, find_dispensable(r));
 }
 
 static void keep(struct raft *r, const struct raft_met *met)
@@ -142,12 +190,13 @@ static void keep(struct raft *r, const struct raft_met *met)
         r->former[r->former_count++] = *met;
 }
 
-/* It is not a peer any more. Of a directory that was not bound nothing is held against the next one. */
+/* It is not a peer any more. Where no member is bound, one that is added again may be an unbound voter: then
+ * nothing is held against its next directory. */
 void raft_keep_met(struct raft *r, const struct raft_peer *peer)
 {
     struct raft_met met = met_of(peer);
 
-    if (peer->bound != 0 && peer->directory == peer->bound)
+    if (peer->directory != 0 && (r->config.binds || peer->directory == peer->bound))
         keep(r, &met);
 }
 
@@ -192,7 +241,18 @@ void raft_recall_former(struct raft *r)
     make_room(r, 0);
 }
 
-/* Beginning again. Of a member that is not bound nothing is held against the next directory. */
+/* Whether what the disk has of a directory counts for the member as it is now. What was written of a member
+ * comes before what was kept of its former directories. */
+static bool is_of(const struct raft *r, const struct raft_peer *peer, const struct raft_met *met)
+{
+    if (peer->bound != 0)
+        return peer->bound == met->directory;
+    if (PLANTED(MET_UNBOUND_FORGOTTEN))
+        return false;
+    return peer->directory == 0 && raft_peer_votes(r, peer);
+}
+
+/* Beginning again. */
 void raft_recall_met(struct raft *r)
 {
     r->met_from = NEVER;
@@ -200,7 +260,9 @@ void raft_recall_met(struct raft *r)
         const struct raft_met *met = &r->state.met[i];
         struct raft_peer *peer = raft_peer_find(r, met->id);
 
-        if (peer && peer->bound != 0 && peer->bound == met->directory)
+        if (met->id == 0)
+            r->has_begun = true;
+        else if (peer && is_of(r, peer, met))
             merge(r, peer, met);
         else
             keep(r, met);

@@ -46,19 +46,22 @@ void raft_peer_begin(const struct raft *r, struct raft_peer *peer, raft_id id)
     };
 }
 
+static bool votes(const struct raft_member *member) { return member->is_voter || member->was_voter; }
+
 /*
  * The one that was a member under this id until now, not one that was added after it had been removed: we
- * may have got both changes at once. But if an entry that had bound it is truncated, the member is the same
- * as before, and so is its directory.
+ * may have got both changes at once. A voter that is a learner now was removed in between. But if an entry
+ * that had bound it is truncated, the member is the same as before, and so is its directory.
  */
 static bool is_still(const struct raft_peer *peer, const struct raft_member *member, bool goes_back)
 {
     uint64_t known = peer->bound != 0 ? peer->bound : peer->directory;
+    bool was_unbound = peer->bound == 0 && (votes(member) || !peer->is_voter);
 
     if (PLANTED(MET_ENDS_WITH_BINDING))
         goes_back = false;
     return peer->id == member->id && (known == 0 || member->directory == known ||
-                                      (member->directory == 0 && (peer->bound == 0 || goes_back)));
+                                      (member->directory == 0 && (was_unbound || goes_back)));
 }
 
 /* Whoever is a member no more, or under another directory. */
@@ -98,6 +101,7 @@ void raft_peers_rebuild(struct raft *r, bool goes_back)
             raft_peer_begin(r, peer, member->id);
         ASSERT(peer->id == member->id);
         peer->bound = member->directory;
+        peer->is_voter = votes(member);
         r->peer_count++;
         ASSERT(r->peer_count <= RAFT_MEMBERS_MAX);
     }

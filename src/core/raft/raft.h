@@ -347,7 +347,8 @@ struct raft_peer {
     gavel_ns vote_tokens_at;
 
     /* its data directory, known in all roles (directory.c) */
-    uint64_t bound;       /* the one in the configuration; 0: none yet */
+    bool is_voter;        /* in the configuration that is in force, or in its old half */
+    uint64_t bound;       /* the one in that configuration; 0: none yet */
     uint64_t directory;   /* the first that spoke for it; 0: none yet */
     uint64_t incarnation; /* the newest that spoke … */
     uint64_t start;       /* … its start … */
@@ -453,8 +454,8 @@ struct raft {
     struct raft_certificate certificate;      /* the newest genuine one about the leader we promised */
     struct raft_peer peers[RAFT_MEMBERS_MAX]; /* the members other than ourselves, in order of id */
     size_t peer_count;
-    /* Directories that the configuration in force does not bind: of members that were removed, or whose
-     * binding was truncated; the newest last. Peers and these are not more than RAFT_MEMBERS_MAX together. */
+    /* Directories that are not those of members now: of members that were removed, or are in another; the
+     * newest last. Peers and these are not more than RAFT_MEMBERS_MAX together. */
     struct raft_met former[RAFT_MEMBERS_MAX];
     size_t former_count;
     struct raft_peer strangers; /* the rate limit of all non-members */
