@@ -224,25 +224,7 @@ static void merge(struct raft *r, struct raft_peer *peer, const struct raft_met 
         (void)raft_distrust(r, peer->id, RAFT_ROLLED_BACK); /* it is a peer */
 }
 
-/* What was kept of directories that are bound again counts again. */
-void raft_recall_former(struct raft *r)
-{
-    for (size_t i = 0; i < r->former_count;) {
-        struct raft_met met = r->former[i];
-        struct raft_peer *peer = raft_peer_find(r, met.id);
-
-        if (peer && peer->bound == met.directory) {
-            drop_former(r, i);
-            merge(r, peer, &met);
-        } else {
-            i++;
-        }
-    }
-    make_room(r, 0);
-}
-
-/* Whether what the disk has of a directory counts for the member as it is now. What was written of a member
- * comes before what was kept of its former directories. */
+/* Whether what is known of a directory counts for the member as it is now. */
 static bool is_of(const struct raft *r, const struct raft_peer *peer, const struct raft_met *met)
 {
     if (peer->bound != 0)
@@ -252,7 +234,23 @@ static bool is_of(const struct raft *r, const struct raft_peer *peer, const stru
     return peer->directory == 0 && raft_peer_votes(r, peer);
 }
 
-/* Beginning again. */
+/* What was kept of directories that are those of members again counts again; the newest, if a member is not
+ * bound. */
+void raft_recall_former(struct raft *r)
+{
+    for (size_t i = r->former_count; i > 0; i--) {
+        struct raft_met met = r->former[i - 1];
+        struct raft_peer *peer = raft_peer_find(r, met.id);
+
+        if (peer && is_of(r, peer, &met)) {
+            drop_former(r, i - 1);
+            merge(r, peer, &met);
+        }
+    }
+    make_room(r, 0);
+}
+
+/* Beginning again. What was written of a member comes before what was kept of its former directories. */
 void raft_recall_met(struct raft *r)
 {
     r->met_from = NEVER;

@@ -133,6 +133,52 @@ static void test_that_something_is_committed_is_kept_while_the_log_is_empty(void
     assert_int_equal(f->raft.state.met[1].id, 0);
 }
 
+/* Node 2 leads: one entry, after index 1 or at the beginning. */
+static void append(struct fixture *f, raft_term term, raft_index prev, const struct raft_entry *entry)
+{
+    const struct raft_message message = {.kind = RAFT_MSG_APPEND,
+                                         .from = 2,
+                                         .to = 1,
+                                         .cluster = 5,
+                                         .generation = 1,
+                                         .incarnation = 1,
+                                         .directory = 200,
+                                         .start = 9,
+                                         .term = term,
+                                         .append = {.prev_index = prev,
+                                                    .prev_term = prev,
+                                                    .lease_epoch = 1,
+                                                    .round = 1,
+                                                    .entries = entry,
+                                                    .entry_count = 1}};
+    const struct raft_event event = {.kind = RAFT_RECEIVE, .now = NS_PER_S, .message = &message};
+
+    assert_int_equal(raft_step(&f->raft, &event, &f->actions), GAVEL_OK);
+}
+
+static void test_a_removal_that_is_truncated_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_config less = f->restore.snapshot.config;
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    const struct raft_entry first = {.term = 1, .kind = RAFT_ENTRY_NOOP};
+    const struct raft_entry other = {.term = 2, .kind = RAFT_ENTRY_NOOP};
+    struct raft_entry removal = {.term = 1, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
+
+    f->restore.snapshot.config.members[2].is_voter = true;
+    less.count = 2;
+    removal.size = (uint32_t)raft_config_encode(&less, bytes);
+    has_met(f, 3, 300);
+    begin(f);
+    append(f, 1, 0, &first);
+    append(f, 1, 1, &removal);
+    assert_int_equal(f->raft.config.count, 2);
+    append(f, 2, 1, &other);
+    assert_int_equal(f->raft.config.count, 3);
+    assert_int_equal(trust(f, 3, 300), RAFT_TRUSTED);
+    assert_int_equal(trust(f, 3, 301), RAFT_OTHER_DIRECTORY);
+}
+
 static bool has_kept(const struct fixture *f, raft_id id, uint64_t directory)
 {
     for (size_t i = 0; i < f->raft.former_count; i++)
@@ -170,6 +216,7 @@ int main(void)
         TEST(test_a_learner_that_is_not_bound_may_have_been_replaced),
         TEST(test_a_hello_of_a_voter_that_is_not_bound_is_a_meeting),
         TEST(test_that_something_is_committed_is_kept_while_the_log_is_empty),
+        TEST(test_a_removal_that_is_truncated_changes_nothing),
         TEST(test_many_directories_of_one_member_displace_no_others),
     };
 
