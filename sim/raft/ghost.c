@@ -192,14 +192,16 @@ static void judge_applied(struct cluster *cluster, const struct host *host, raft
     }
 }
 
-/* Another directory under the name of a member whose own the node has met. */
+/* Another directory under the name of a member whose own the node has met. Guards have none. */
 static void check_other(struct cluster *cluster, const struct host *host, const struct raft_message *message)
 {
     const struct raft_peer *peer = peer_of(&host->node.raft, message->from);
-    uint64_t known = host->known[message->from - 1].now.directory;
+    uint64_t known;
 
-    if (peer && message->directory != 0 && known != message->directory &&
-        peer->directory == message->directory && counts(&host->node.raft.config, message->from, known))
+    if (!peer || message->directory == 0 || peer->directory != message->directory)
+        return;
+    known = host->known[message->from - 1].now.directory;
+    if (known != message->directory && counts(&host->node.raft.config, message->from, known))
         cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
                         "%s hears directory %llu of node %llu, although it has met %llu", host->label,
                         (unsigned long long)message->directory, (unsigned long long)message->from,
