@@ -244,7 +244,9 @@ static void take_told(struct cluster *cluster, struct host *host, uint64_t seq)
 {
     struct raft_event event = {.kind = RAFT_PERSISTED, .seq = seq};
 
-    if (!host->is_failed)
+    /* A word that was put off twice, by a freeze and then by a stall, may come after a later one. A real disk
+     * tells of its writes in order. */
+    if (!host->is_failed && seq >= host->node.durable)
         (void)host_step(cluster, host, &event); /* nothing to refuse */
 }
 
