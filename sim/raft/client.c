@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Clients: they propose and read, mostly at the leader, now and then at somebody who is not. */
+/* Clients: they propose, mostly at the leader, now and then at somebody who is not. */
 
 #include "base/assert.h"
 #include "sim/raft/trace.h"
@@ -12,18 +12,14 @@
 #define PROPOSE_MAX 64
 #define VALUE_MAX 2000
 
-static void plan(struct cluster *cluster, enum event_kind kind, gavel_ns every)
+static void plan(struct cluster *cluster)
 {
-    gavel_ns delay = cluster_between(cluster, STREAM_CLIENT, 1, 2 * every);
+    gavel_ns delay = cluster_between(cluster, STREAM_CLIENT, 1, 2 * cluster->profile.propose_every);
 
-    (void)cluster_push(cluster, cluster->now + delay, kind, 0);
+    (void)cluster_push(cluster, cluster->now + delay, EVENT_PROPOSE, 0);
 }
 
-void client_begin(struct cluster *cluster)
-{
-    plan(cluster, EVENT_PROPOSE, cluster->profile.propose_every);
-    plan(cluster, EVENT_READ, cluster->profile.read_every);
-}
+void client_begin(struct cluster *cluster) { plan(cluster); }
 
 static struct host *pick(struct cluster *cluster)
 {
@@ -36,7 +32,7 @@ static struct host *pick(struct cluster *cluster)
 
 /* A request to a node that is frozen or late waits for it, as all that is sent to it does. True: it waits, or
  * is lost. */
-static bool is_put_off(struct cluster *cluster, const struct host *host, enum event_kind kind)
+static bool is_put_off(struct cluster *cluster, const struct host *host)
 {
     gavel_ns until = ns_max(host->frozen_until, host->stalled_until);
 
@@ -45,7 +41,7 @@ static bool is_put_off(struct cluster *cluster, const struct host *host, enum ev
     if (cluster->now >= until)
         return false;
     if (until != NEVER && !host->loses_inbox)
-        cluster_push(cluster, until, kind, host->slot)->number = 1;
+        cluster_push(cluster, until, EVENT_PROPOSE, host->slot)->number = 1;
     return true;
 }
 
@@ -125,7 +121,7 @@ static void propose(struct cluster *cluster, struct host *host)
     unsigned large = cluster_below(cluster, STREAM_CLIENT, VALUE_MAX);
     bool is_burst = cluster_chance(cluster, STREAM_CLIENT, 30);
 
-    if (is_put_off(cluster, host, EVENT_PROPOSE))
+    if (is_put_off(cluster, host))
         return;
     /* Clients wait for answers: what is not committed yet is bounded, and in the end small. */
     if (raft_log_last(&host->node.raft.log) > host->node.raft.commit + (cluster->healed ? 16 : 400))
@@ -136,32 +132,6 @@ static void propose(struct cluster *cluster, struct host *host)
         (void)client_propose(cluster, host, 1, bytes);
 }
 
-static void read_once(struct cluster *cluster, struct host *host, bool needs_round)
-{
-    struct raft_event event = {.kind = RAFT_READ, .read.needs_round = needs_round};
-    uint64_t life = host->life;
-
-    if (host->read_count == READS_MAX)
-        return;
-    event.read.id = ++cluster->counts.reads;
-    host->reads[host->read_count++] = (struct host_read){
-        .id = event.read.id, .mark = raft_referee_read_begins(cluster->referee, needs_round)};
-    if (host_step(cluster, host, &event) != GAVEL_OK && host->life == life)
-        machine_read_lost(host, event.read.id);
-}
-
-static void read(struct cluster *cluster, struct host *host)
-{
-    bool needs_round = cluster_chance(cluster, STREAM_CLIENT, 500);
-    bool is_burst = cluster_chance(cluster, STREAM_CLIENT, 10) && cluster_has(cluster, FAULT_FLOOD);
-    uint64_t life = host->life;
-
-    if (is_put_off(cluster, host, EVENT_READ))
-        return;
-    for (unsigned i = 0; i < (is_burst ? READS_MAX : 1) && host->life == life; i++)
-        read_once(cluster, host, needs_round);
-}
-
 void client_take(struct cluster *cluster, const struct event *event)
 {
     bool has_waited = event->number != 0; /* at the node of this slot */
@@ -170,13 +140,7 @@ void client_take(struct cluster *cluster, const struct event *event)
     /* Before the end nothing new is begun, so that the logs can become the same. */
     if (cluster->now + cluster->rest >= cluster->quiet_at)
         return;
-    if (event->kind == EVENT_PROPOSE) {
-        if (!has_waited)
-            plan(cluster, EVENT_PROPOSE, cluster->profile.propose_every);
-        propose(cluster, host);
-    } else {
-        if (!has_waited)
-            plan(cluster, EVENT_READ, cluster->profile.read_every);
-        read(cluster, host);
-    }
+    if (!has_waited)
+        plan(cluster);
+    propose(cluster, host);
 }

@@ -33,14 +33,7 @@ struct host_proposal {
     raft_index index;
     raft_term term;
 };
-struct host_read {
-    uint64_t id;
-    raft_index mark; /* for the referee */
-    bool is_ready;
-    raft_index index; /* to be applied first */
-};
 #define PROPOSALS_MAX 1024
-#define READS_MAX 320
 
 /*
  * What a node has known about the directory of another, and must not forget
@@ -99,8 +92,6 @@ struct host {
     struct host_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
     size_t proposal_count;
-    struct host_read reads[READS_MAX];
-    size_t read_count;
     raft_index machine_index; /* of the newest entry that the table has */
     raft_index compacted;
 };
@@ -173,10 +164,8 @@ void host_work_write(struct cluster *cluster, const struct event *event);
 void machine_restored(struct cluster *cluster, struct host *host);
 void machine_applied(struct cluster *cluster, struct host *host, const struct node_action *action);
 void machine_compact(struct cluster *cluster, struct host *host);
-void machine_read_ready(struct cluster *cluster, struct host *host, uint64_t id, raft_index index);
-void machine_read_lost(struct host *host, uint64_t id);
 void machine_clear(struct host *host);
-/* PROPOSE and READ events. */
+/* PROPOSE events. */
 void client_begin(struct cluster *cluster);
 void client_take(struct cluster *cluster, const struct event *event);
 /* Proposes `count` commands of `bytes` bytes at a node. */

@@ -2,8 +2,7 @@
 
 /*
  * The state machine of a node, which is the real table, and the clients that
- * wait for it: proposals that are acknowledged once applied, and reads that are
- * answered once their index is.
+ * wait for it: proposals that are acknowledged once applied.
  */
 #include "base/assert.h"
 #include "sim/raft/trace.h"
@@ -27,7 +26,6 @@ void machine_clear(struct host *host)
     table_done(&host->table);
     host->proposal_count = 0;
     host->proposal_first = 0;
-    host->read_count = 0;
     host->compacted = 0;
     host->machine_index = 0;
 }
@@ -47,23 +45,6 @@ static void acknowledge(struct cluster *cluster, struct host *host, raft_index i
     }
 }
 
-static void answer_reads(struct cluster *cluster, struct host *host)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < host->read_count; i++) {
-        struct host_read *read = &host->reads[i];
-
-        if (!read->is_ready || read->index > host->machine_index) {
-            host->reads[kept++] = *read;
-            continue;
-        }
-        cluster_see(cluster, SIGHT_READS);
-        raft_referee_read_answered(cluster->referee, cluster->now, host->id, read->mark, read->index);
-    }
-    host->read_count = kept;
-}
-
 void machine_applied(struct cluster *cluster, struct host *host, const struct node_action *action)
 {
     const struct raft_entry *entry = action->applied.entry;
@@ -80,7 +61,6 @@ void machine_applied(struct cluster *cluster, struct host *host, const struct no
                         (unsigned long long)index);
     raft_referee_applied(cluster->referee, cluster->now, host->id, index, entry, table_digest(&host->table));
     acknowledge(cluster, host, index, entry->term);
-    answer_reads(cluster, host);
 }
 
 void machine_compact(struct cluster *cluster, struct host *host)
@@ -97,25 +77,4 @@ void machine_compact(struct cluster *cluster, struct host *host)
     TRACE_DETAIL(cluster, host, "compacts its log up to %llu", (unsigned long long)host->machine_index);
     (void)host_step(cluster, host, &event); /* a node may have reasons to keep its log */
     free(bytes);
-}
-
-void machine_read_ready(struct cluster *cluster, struct host *host, uint64_t id, raft_index index)
-{
-    for (size_t i = 0; i < host->read_count; i++) {
-        if (host->reads[i].id == id) {
-            host->reads[i].index = index;
-            host->reads[i].is_ready = true;
-        }
-    }
-    answer_reads(cluster, host);
-}
-
-void machine_read_lost(struct host *host, uint64_t id)
-{
-    for (size_t i = 0; i < host->read_count; i++) {
-        if (host->reads[i].id == id) {
-            host->reads[i] = host->reads[--host->read_count];
-            return;
-        }
-    }
 }

@@ -133,7 +133,7 @@ static void draw_times(struct profile *p, struct prng *prng)
     p->write_min = 100 * NS_PER_US;
     p->write_max = prng_between(prng, 100 * NS_PER_US, 2 * NS_PER_MS);
     p->propose_every = prng_between(prng, 3 * NS_PER_MS, 60 * NS_PER_MS);
-    p->read_every = prng_between(prng, 10 * NS_PER_MS, 200 * NS_PER_MS);
+    (void)prng_between(prng, 0, NS_PER_MS); /* unused; keeps the rest of each seed's profile as it was */
     p->act_every = prng_between(prng, 5 * NS_PER_MS, 60 * NS_PER_MS);
     p->compact_after = (unsigned)prng_between(prng, 1, 60);
     if (!(p->faults & FAULT_BIT(FAULT_COMPACT)))
@@ -345,7 +345,6 @@ void cluster_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gave
     p->write_min = 100 * NS_PER_US;
     p->write_max = NS_PER_MS;
     p->propose_every = 20 * NS_PER_MS;
-    p->read_every = 50 * NS_PER_MS;
     p->act_every = 20 * NS_PER_MS;
     p->compact_after = 200;
     p->longest = NEVER;

@@ -103,7 +103,6 @@ struct profile {
     gavel_ns distance[SLOTS_MAX]; /* of a node from all others, one way, on top of the link's own delay */
     gavel_ns disk[SLOTS_MAX];     /* how much longer its writes take */
     gavel_ns propose_every;
-    gavel_ns read_every;
     gavel_ns act_every;
     unsigned compact_after; /* entries; 0 never */
 };

@@ -49,14 +49,6 @@ static void forward(struct cluster *cluster, struct host *host, const struct nod
     cluster->unsent[cluster->unsent_count++] = forwarded->number;
 }
 
-static void read(struct cluster *cluster, struct host *host, const struct raft_action *action)
-{
-    if (action->kind == RAFT_READ_READY)
-        machine_read_ready(cluster, host, action->read.id, action->read.index);
-    else
-        machine_read_lost(host, action->read.id);
-}
-
 static void carry_out(struct cluster *cluster, struct host *host, const struct node_action *action)
 {
     switch (action->kind) {
@@ -83,9 +75,6 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
         break;
     case NODE_WORK_STOP:
         host_work_stop(cluster, host);
-        break;
-    case NODE_READ:
-        read(cluster, host, action->read);
         break;
     case NODE_FAIL:
         cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",

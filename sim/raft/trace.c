@@ -200,11 +200,6 @@ void cluster_trace_action(struct cluster *cluster, const struct host *host, cons
     case RAFT_STOP_WORK:
         TRACE(cluster, host, "must stop its work: %s", raft_stop_name(action->stop.reason));
         break;
-    case RAFT_READ_READY:
-    case RAFT_READ_LOST:
-        TRACE_DETAIL(cluster, host, "read %llu %s", (ull)action->read.id,
-                     action->kind == RAFT_READ_READY ? "is ready" : "is lost");
-        break;
     case RAFT_TELL:
         trace_news(cluster, host, action);
         break;

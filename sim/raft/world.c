@@ -199,7 +199,6 @@ static void take(struct cluster *cluster, const struct event *event)
         guard_take(cluster, event);
         break;
     case EVENT_PROPOSE:
-    case EVENT_READ:
         client_take(cluster, event);
         break;
     case EVENT_STRIKE:

@@ -38,7 +38,6 @@ enum event_kind {
     EVENT_CAMPAIGN, /* somebody is told to stand for election, as was planned */
     EVENT_INSIST,   /* a transfer is asked for again; number is how many more times */
     EVENT_PROPOSE,  /* a client wants something */
-    EVENT_READ,     /* a client asks something */
     EVENT_FAULT,    /* something goes wrong; number is its kind */
     EVENT_REPLACE,  /* people replace damaged nodes */
     EVENT_HEAL,     /* the liveness phase begins */
@@ -145,7 +144,6 @@ struct cluster_watch {
     X(FORGETFUL,    "directories refused for what they had forgotten")                                        \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \
-    X(READS,        "reads answered")                                                                         \
     X(REJECTED,     "acts rejected")
 /* clang-format on */
 
@@ -164,7 +162,6 @@ struct cluster_counts {
     uint64_t messages;
     uint64_t proposals;
     uint64_t acknowledged;
-    uint64_t reads;
     uint64_t acts;
     uint64_t seen[SIGHT_COUNT];
 };

@@ -153,6 +153,5 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     p->late_per_mille = (unsigned)prng_between(&prng, 0, 150);
     p->twice_per_mille = (unsigned)prng_between(&prng, 0, 150);
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
-    p->cluster.read_every = 500 * NS_PER_MS;
     p->cluster.act_every = 100 * NS_PER_MS;
 }

@@ -89,7 +89,6 @@
     X(MET_UNBOUND_FORGOTTEN,    "met-unbound-forgotten", "what is known of a voter that no configuration binds yet is lost with a restart") \
     X(FOUNDING_UNCHECKED,       "founding-unchecked", "nodes that were emptied and founded again are taken for the cluster that they were") \
     X(DISOWNED_STANDS,          "disowned-stands", "who finds another directory under its own name stands and votes") \
-    X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \
     X(IDLE_WITHOUT_BACK_OFF,     "idle-without-back-off", "where nobody can hold a lease, elections go on as fast as ever") \
     X(IDLE_LEADER_STAYS,         "idle-leader-stays", "a leader that cannot hold a lease goes on leading without work") \
     X(CLAIMS_BRIEFLY,            "claims-briefly", "a leader claims with a lease that the next round cannot renew") \

@@ -121,18 +121,6 @@ static bool propose(struct cluster *cluster, struct host *host, char **words, si
     return true;
 }
 
-/* read a [round] */
-static bool read_from(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    bool needs_round = count == 3 && strcmp(words[2], "round") == 0;
-
-    cluster->read_id++;
-    return (count == 2 || needs_round) &&
-           ask(cluster, host,
-               (struct raft_event){.kind = RAFT_READ,
-                                   .read = {.id = cluster->read_id, .needs_round = needs_round}});
-}
-
 static struct raft_member *member_add(struct raft_config *config, raft_id id)
 {
     for (size_t i = 0; i < config->count; i++)
@@ -381,7 +369,6 @@ static const struct {
     {"take-over", NULL, take_over},
     {"step-down", NULL, step_down},
     {"propose", NULL, propose},
-    {"read", NULL, read_from},
     {"members", NULL, members},
     {"compact", NULL, compact},
     {"link-lost", NULL, link_lost},

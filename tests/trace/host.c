@@ -224,13 +224,6 @@ static void carry(struct cluster *cluster, struct host *host, const struct raft_
         tell(cluster, host, "STOPS its work: %s", raft_stop_name(action->stop.reason));
         host->stopped_at = cluster->now + host->stop_takes;
         break;
-    case RAFT_READ_READY:
-        tell(cluster, host, "read %llu may be answered, from index %llu on",
-             (unsigned long long)action->read.id, (unsigned long long)action->read.index);
-        break;
-    case RAFT_READ_LOST:
-        tell(cluster, host, "read %llu cannot be answered here", (unsigned long long)action->read.id);
-        break;
     case RAFT_TELL:
         tell_news(cluster, host, action);
         break;

@@ -123,7 +123,6 @@ struct cluster {
     struct link links[NODES_MAX + 1][NODES_MAX + 1];
     struct packets in_flight;
     uint64_t order;
-    uint64_t read_id;
     unsigned watched_kinds; /* kinds of messages that are always printed */
     bool watches_heartbeats;
     bool has_directories;   /* of data, each with a number */

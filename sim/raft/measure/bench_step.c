@@ -132,7 +132,6 @@ int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
         goto out;
     cluster_profile_plain(&profile, NODES, 100 * NS_PER_US, NS_PER_MS);
     profile.propose_every = 1000 * NS_PER_S; /* nobody asks for anything */
-    profile.read_every = 1000 * NS_PER_S;
     cluster_begin(cluster, &profile, 1);
     if (cluster_advance(cluster, 2 * NS_PER_S))
         leader = cluster_worker(cluster);

@@ -66,10 +66,9 @@ void raft_referee_ignore(struct raft_referee *referee, uint64_t ignored) { refer
 const uint64_t raft_invariants_promised =
     RAFT_INVARIANT_BIT(RAFT_INVARIANT_ELECTION) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_MACHINE) |
     RAFT_INVARIANT_BIT(RAFT_INVARIANT_LEASES) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_TOKENS) |
-    RAFT_INVARIANT_BIT(RAFT_INVARIANT_READS) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_CALM) |
-    RAFT_INVARIANT_BIT(RAFT_INVARIANT_LEADER) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_CONVERGE) |
-    RAFT_INVARIANT_BIT(RAFT_INVARIANT_PEACE) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_STUCK) |
-    RAFT_INVARIANT_BIT(RAFT_INVARIANT_ASSERT);
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_CALM) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_LEADER) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_CONVERGE) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_PEACE) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_STUCK) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_ASSERT);
 
 const struct raft_referee_counts *raft_referee_counts(const struct raft_referee *referee)
 {
@@ -104,7 +103,6 @@ void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struc
     shadow->applied = restore->snapshot.index;
     referee_config_started(referee, shadow, restore);
     shadow->before = (struct view){.commit = raft->commit};
-    shadow->read_count = 0;
     referee_promise_started(referee, shadow);
     if (raft->commit > 0)
         referee_commit_moved(referee, shadow);
@@ -239,7 +237,6 @@ void raft_referee_after(struct raft_referee *referee, gavel_ns at, raft_id id, c
         referee_commit_moved(referee, shadow);
     }
     referee_check_lease(referee, shadow, event, actions);
-    referee_check_reads(referee, shadow, event, actions);
     if (may_carry_certificate(event))
         referee_check_obituaries(referee, shadow);
     if (raft->config_index != shadow->config_index || raft->config.count != shadow->config.count) {

@@ -58,8 +58,6 @@
     X(GATE,       "gate",              "a promise holds against all but the four exceptions (PROTOCOL)")       \
     X(WORKING,    "working-abstains",  "who works, or still stops, neither votes nor stands (PROTOCOL)")       \
     X(REASON,     "refusal-true",      "a vote is refused only for a reason that is true (PROTOCOL)")          \
-    X(READS,      "linearizable",      "a read sees all that was acknowledged before it began (thesis 6.4)")   \
-    X(ROUND,      "read-round",        "a read is answered by a lease, or by a round since it was asked (thesis 6.4)") \
     X(CALM,       "no-flapping",       "without faults a leader is never replaced (PROTOCOL L2)")                \
     X(LEADER,     "leader-in-bound",   "a healed majority has a working leader within the bound (PROTOCOL L1)")  \
     X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (PROTOCOL L1)") \
@@ -184,15 +182,6 @@ void raft_referee_restored(struct raft_referee *referee, gavel_ns at, raft_id id
 
 /* A client was told that its proposal, now applied at `index`, is done. */
 void raft_referee_acknowledged(struct raft_referee *referee, gavel_ns at, raft_index index);
-
-/*
- * A read begins: remember the result, and pass it back when the read is
- * answered from the state at `index`. One that may rest on the lease is judged
- * only where leases hold.
- */
-raft_index raft_referee_read_begins(const struct raft_referee *referee, bool needs_round);
-void raft_referee_read_answered(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index mark,
-                                raft_index index);
 
 /*
  * The liveness phase begins: these nodes, a majority of the voters of every

@@ -194,58 +194,6 @@ void referee_check_lease(struct raft_referee *referee, struct shadow *shadow, co
                              (long long)(event->now - raft->lease_until));
 }
 
-static bool has_answered_since(const void *context, raft_id id)
-{
-    const struct shadow *shadow = context;
-
-    return id == shadow->id || shadow->acked[id < RAFT_REFEREE_IDS ? id : 0].round > shadow->asked_round;
-}
-
-static struct asked_read *find_read(struct shadow *shadow, uint64_t id)
-{
-    for (unsigned i = 0; i < shadow->read_count; i++)
-        if (shadow->reads[i].id == id)
-            return &shadow->reads[i];
-    return NULL;
-}
-
-static void check_read(struct raft_referee *referee, struct shadow *shadow, const struct raft_action *action,
-                       const struct raft_event *event)
-{
-    struct asked_read *read = find_read(shadow, action->read.id);
-    bool has_lease =
-        raft_is_working(shadow->raft, event->now) || /* or had, and has stopped in this very step */
-        (shadow->before.work == RAFT_WORK_RUNNING && event->now < shadow->before.lease_until);
-    bool is_by_lease = read && !read->needs_round && has_lease;
-
-    if (action->kind == RAFT_READ_READY && read && !is_by_lease) {
-        shadow->asked_round = read->round;
-        if (!referee_decides(&shadow->raft->config, has_answered_since, shadow))
-            raft_referee_violate(referee, RAFT_INVARIANT_ROUND,
-                                 "node %llu answers read %llu without a round since it was asked, or a lease",
-                                 (ull)shadow->id, (ull)read->id);
-    }
-    if (read)
-        *read = shadow->reads[--shadow->read_count];
-}
-
-/* A read is answered by the lease, or after a round that began when it was asked for (thesis, section
- * 6.4). */
-void referee_check_reads(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
-                         const struct raft_actions *actions)
-{
-    const struct raft *raft = shadow->raft;
-
-    if (event->kind == RAFT_READ && shadow->before.role == RAFT_LEADER && shadow->read_count < READS_KEPT)
-        shadow->reads[shadow->read_count++] = (struct asked_read){
-            .id = event->read.id, .needs_round = event->read.needs_round, .round = shadow->before.lead_round};
-    for (size_t i = 0; i < actions->count; i++)
-        if (actions->items[i].kind == RAFT_READ_READY || actions->items[i].kind == RAFT_READ_LOST)
-            check_read(referee, shadow, &actions->items[i], event);
-    if (raft->role != RAFT_LEADER || raft->read_count == 0)
-        shadow->read_count = 0;
-}
-
 void raft_referee_work_ended(struct raft_referee *referee, gavel_ns at, raft_id id)
 {
     referee->now = at;

@@ -355,22 +355,4 @@ void raft_referee_acknowledged(struct raft_referee *referee, gavel_ns at, raft_i
         raft_referee_violate(referee, RAFT_INVARIANT_MACHINE,
                              "a client is told of index %llu; %llu is committed", (ull)index,
                              (ull)referee->commit);
-    if (index > referee->acknowledged)
-        referee->acknowledged = index;
-}
-
-raft_index raft_referee_read_begins(const struct raft_referee *referee, bool needs_round)
-{
-    return needs_round || referee_are_leases_judged(referee) ? referee->acknowledged : 0;
-}
-
-void raft_referee_read_answered(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index mark,
-                                raft_index index)
-{
-    referee->now = at;
-    if (index < mark)
-        raft_referee_violate(
-            referee, RAFT_INVARIANT_READS,
-            "node %llu answers a read from index %llu; %llu was acknowledged before it began", (ull)id,
-            (ull)index, (ull)mark);
 }

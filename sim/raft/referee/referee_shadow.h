@@ -82,14 +82,6 @@ struct acked {
     gavel_ns promise;
 };
 
-/* A read that a leader has not answered yet. */
-struct asked_read {
-    uint64_t id;
-    bool needs_round;
-    uint64_t round; /* the newest one when it was asked */
-};
-#define READS_KEPT (RAFT_READS_MAX + 1)
-
 struct token {
     raft_term term;
     uint64_t lease_epoch;
@@ -132,10 +124,7 @@ struct shadow {
 
     /* as a leader */
     struct acked acked[RAFT_REFEREE_IDS];
-    gavel_ns asked_until; /* what is_bound_until() asks for */
-    uint64_t asked_round; /* what has_answered_since() asks for */
-    struct asked_read reads[READS_KEPT];
-    unsigned read_count;
+    gavel_ns asked_until;  /* what is_bound_until() asks for */
     struct token acked_of; /* what they count for */
     uint64_t last_round;
     unsigned idle_turns; /* as of the last step */
@@ -201,7 +190,6 @@ struct raft_referee {
     struct claimed claims[CLAIMS_KEPT];      /* a ring */
     struct token highest_claim;
     struct token highest_act; /* that the resource took */
-    raft_index acknowledged;  /* the highest index reported to a client */
 
     /* calm runs: from this claim on */
     bool is_claimed;
@@ -270,8 +258,6 @@ void referee_check_lease(struct raft_referee *referee, struct shadow *shadow, co
                          const struct raft_actions *actions);
 void referee_certificate_sent(struct raft_referee *referee, struct shadow *shadow,
                               const struct raft_certificate *certificate);
-void referee_check_reads(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
-                         const struct raft_actions *actions);
 void referee_check_obituaries(struct raft_referee *referee, const struct shadow *shadow);
 
 /*

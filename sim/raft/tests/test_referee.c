@@ -360,13 +360,6 @@ static void logs_stay_apart(struct fixture *f)
     raft_referee_over(f->referee, raft_referee_peace_by(f->referee));
 }
 
-static void a_read_misses_an_acknowledged_write(struct fixture *f)
-{
-    elect(f, 0, 4);
-    raft_referee_acknowledged(f->referee, f->now, 1);
-    raft_referee_read_answered(f->referee, f->now, 1, raft_referee_read_begins(f->referee, true), 0);
-}
-
 /* Apart, so that nothing of the caller's is lost by the jump. */
 static void tell(struct fixture *f, void (*story)(struct fixture *f))
 {
@@ -400,7 +393,6 @@ static void test_the_referee_sees_what_is_false(void **state)
         ROW(nobody_works_in_time, LEADER),
         ROW(terms_go_on_growing, PEACE),
         ROW(logs_stay_apart, CONVERGE),
-        ROW(a_read_misses_an_acknowledged_write, READS),
     };
 
     (void)state;

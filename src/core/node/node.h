@@ -105,7 +105,6 @@ enum node_action_kind {
     NODE_WORK_START, /* work may begin, until raft_deadline() */
     NODE_WORK_STOP,  /* it must stop; answer with RAFT_WORK_STOPPED */
     NODE_WATCH,      /* tell of the death of this process, if it is of this machine */
-    NODE_READ,       /* RAFT_READ_READY or RAFT_READ_LOST */
     NODE_TELL,       /* something people want to know */
     NODE_FAIL,       /* the node cannot go on: ERR_NO_MEMORY, or ERR_STORE_DAMAGED for a snapshot */
 };
@@ -130,7 +129,6 @@ struct node_action {
         } work;
         enum raft_stop stop_reason;
         struct table_process watch;
-        const struct raft_action *read;
         const struct raft_action *tell;
         enum gavel_status failure;
     };

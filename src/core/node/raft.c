@@ -104,10 +104,6 @@ static void take_action(struct node *node, const struct raft_action *action)
     case RAFT_STOP_WORK:
         leave(node, RAFT_STOP_WORK)->stop_reason = action->stop.reason;
         break;
-    case RAFT_READ_READY:
-    case RAFT_READ_LOST:
-        node_act(node, NODE_READ)->read = action;
-        break;
     case RAFT_TELL:
         node_act(node, NODE_TELL)->tell = action;
         break;

@@ -189,11 +189,6 @@ void raft_check_leaving(struct raft *r);
 bool raft_may_stand(const struct raft *r);
 enum gavel_status raft_append_config(struct raft *r, const struct raft_config *config);
 
-/* read.c */
-enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round);
-void raft_answer_reads(struct raft *r);
-void raft_lose_reads(struct raft *r);
-
 /* step.c: a message that is well-formed but wrong */
 void raft_refuse(struct raft *r, raft_id from, const char *why);
 

@@ -179,7 +179,6 @@ enum raft_event_kind {
     RAFT_DISK_FAILED,  /* a write failed: the node does nothing more, except to stop the work */
     RAFT_WORK_STOPPED, /* nothing of the work is left */
     RAFT_PROPOSE,      /* ERR_NO_LEADER if not the leader, ERR_STATE while handing over or as a caretaker */
-    RAFT_READ,         /* answered by READ_READY, or READ_LOST; same errors */
     RAFT_TRANSFER,     /* to `target`, or the best peer if 0; ERR_INVALID, ERR_STATE, ERR_NO_LEADER */
     /* Forced, at a follower: lead as soon as that is safe, with or without help from the leader. */
     RAFT_TAKE_OVER,
@@ -205,10 +204,6 @@ struct raft_event {
             uint32_t count;
         } propose;
         struct {
-            uint64_t id;
-            bool needs_round; /* read-index; otherwise a lease is enough, if there is one */
-        } read;
-        struct {
             raft_id target;
             bool is_forced;   /* do not wait for uncommitted entries; they are lost */
             gavel_ns timeout; /* 0: settings.transfer_timeout */
@@ -227,13 +222,11 @@ struct raft_event {
 enum raft_action_kind {
     RAFT_PERSIST,
     RAFT_SEND,
-    RAFT_APPLY,      /* entries `first` to `last` are committed: give them to the state machine, in order */
-    RAFT_RESTORE,    /* the snapshot replaces the state machine */
-    RAFT_CLAIM,      /* work may begin, fenced by {term, lease_epoch}, until raft_deadline() */
-    RAFT_STOP_WORK,  /* stop the work and answer WORK_STOPPED, within settings.stop_margin */
-    RAFT_READ_READY, /* read `id` may be answered once `index` is applied */
-    RAFT_READ_LOST,  /* read `id` cannot be answered here any more */
-    RAFT_TELL,       /* news for people */
+    RAFT_APPLY,     /* entries `first` to `last` are committed: give them to the state machine, in order */
+    RAFT_RESTORE,   /* the snapshot replaces the state machine */
+    RAFT_CLAIM,     /* work may begin, fenced by {term, lease_epoch}, until raft_deadline() */
+    RAFT_STOP_WORK, /* stop the work and answer WORK_STOPPED, within settings.stop_margin */
+    RAFT_TELL,      /* news for people */
 };
 
 /* News for people; the names are stable, for logs, metrics and traces. */
@@ -311,10 +304,6 @@ struct raft_action {
         struct {
             enum raft_stop reason;
         } stop;
-        struct {
-            uint64_t id;
-            raft_index index;
-        } read;
         struct {
             enum raft_news news;
             raft_id node;
@@ -402,13 +391,6 @@ enum raft_change_phase {
     RAFT_CHANGE_NEW,
 };
 
-struct raft_pending_read {
-    uint64_t id;
-    raft_index index;
-    uint64_t round; /* a majority must acknowledge this one or a later one */
-};
-#define RAFT_READS_MAX 128
-
 struct raft {
     struct raft_settings settings;
     struct prng prng;
@@ -494,8 +476,6 @@ struct raft {
     struct raft_config change_target;
     gavel_ns change_give_up_at;
     gavel_ns change_far_from; /* since when only the distance of new voters blocks the change; or NEVER */
-    struct raft_pending_read reads[RAFT_READS_MAX];
-    size_t read_count;
 
     struct raft_election elections[RAFT_ELECTIONS_KEPT]; /* a ring */
     uint64_t election_count;

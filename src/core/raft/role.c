@@ -85,7 +85,6 @@ static void leave_leadership(struct raft *r, enum raft_stop why)
 {
     if (r->work == RAFT_WORK_RUNNING)
         raft_stop_work(r, why);
-    raft_lose_reads(r);
     if (r->transfer.phase != RAFT_TRANSFER_NONE && r->transfer.phase != RAFT_TRANSFER_HANDED)
         raft_transfer_ends(r, "the leader stepped down");
     if (r->change != RAFT_CHANGE_NONE) {
@@ -99,7 +98,6 @@ static void leave_leadership(struct raft *r, enum raft_stop why)
     r->heartbeat_at = NEVER;
     r->successor_count = 0; /* our own list has us nowhere */
     ASSERT(r->work != RAFT_WORK_RUNNING);
-    ASSERT(r->read_count == 0);
     ASSERT(r->change == RAFT_CHANGE_NONE);
     ASSERT(r->transfer.phase == RAFT_TRANSFER_NONE || r->transfer.phase == RAFT_TRANSFER_HANDED);
 }
@@ -215,7 +213,6 @@ void raft_become_leader(struct raft *r)
     ASSERT(r->state.vote == r->state.id);
     ASSERT(r->durable_seq >= r->own_vote_seq);
     ASSERT(r->work == RAFT_WORK_NONE);
-    ASSERT(r->read_count == 0);
     raft_record_end(r, RAFT_WON);
     move(r, RAFT_LEADER);
     r->election_at = NEVER;

@@ -147,8 +147,6 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
         return work_stopped(r);
     case RAFT_PROPOSE:
         return raft_propose(r, event->propose.entries, event->propose.count);
-    case RAFT_READ:
-        return raft_read(r, event->read.id, event->read.needs_round);
     case RAFT_TRANSFER:
         return raft_begin_transfer(r, event->transfer.target, event->transfer.is_forced,
                                    event->transfer.timeout);
@@ -216,11 +214,10 @@ static void lead_on(struct raft *r)
         raft_send_appends(r, true);
     }
     if (r->role == RAFT_LEADER)
-        prefer(r); /* in every step: reads begin rounds of their own and put heartbeats off */
+        prefer(r); /* in every step: a round that begins by itself puts the heartbeat off */
     raft_check_lease(r);
     raft_apply_committed(r); /* whoever claims has all that was ever committed, also in its state machine */
     raft_try_claim(r);
-    raft_answer_reads(r);
 }
 
 /*
@@ -286,8 +283,6 @@ static void check_after(const struct raft *r, const struct marks *before)
     ASSERT(r->config_index <= raft_log_last(&r->log));
     ASSERT(r->peer_count <= r->config.count);
     ASSERT(r->seen_term == 0 || r->seen_term > r->state.term);
-    if (r->read_count > 0)
-        ASSERT(r->role == RAFT_LEADER);
     if (r->transfer.phase == RAFT_TRANSFER_CATCH_UP || r->transfer.phase == RAFT_TRANSFER_STOPPING)
         ASSERT(r->role == RAFT_LEADER);
     if (r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE)

@@ -91,8 +91,6 @@ void consensus_carry_out(struct consensus *c)
         case NODE_WATCH:
             process_watch_meet(&c->process_watch, &action->watch);
             break;
-        case NODE_READ:
-            break; /* nobody reads through Raft yet */
         case NODE_TELL:
             consensus_tell(c, action->tell);
             break;

@@ -141,7 +141,6 @@ static void test_requests_that_do_not_fit_are_refused(void **state)
 
     begin(f);
     assert_int_equal(feed(f, propose), GAVEL_ERR_NO_LEADER);
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_READ, .read = {.id = 1}}), GAVEL_ERR_NO_LEADER);
     assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_TRANSFER, .transfer = {.target = 2}}),
                      GAVEL_ERR_NO_LEADER);
     assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_STEP_DOWN}), GAVEL_ERR_NO_LEADER);
