@@ -163,6 +163,7 @@ void disk_write(struct cluster *cluster, struct host *host, const struct raft_pe
         write->entries[i].data = copy_bytes(write->entries[i].data, write->entries[i].size);
     }
     write->snapshot = host->node.raft.snapshot;
+    write->snapshot.blob = NULL;
     if (persist->has_snapshot) {
         write->snapshot_bytes = copy_bytes(host->node.raft.snapshot.data, host->node.raft.snapshot.size);
         write->snapshot.data = write->snapshot_bytes;

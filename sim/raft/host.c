@@ -63,6 +63,8 @@ void host_done(struct host *host)
     ghost_end(host);
     node_done(&host->node);
     table_done(&host->table);
+    node_build_free(host->build);
+    table_done(&host->decoded);
     disk_done(&host->disk);
     disk_done(&host->copy);
 }
@@ -75,6 +77,8 @@ void host_clear(struct cluster *cluster, struct host *host)
     ghost_end(host);
     node_done(&host->node);
     table_done(&host->table);
+    node_build_free(host->build);
+    table_done(&host->decoded);
     disk_clear(&host->disk);
     disk_clear(&host->copy);
     disk = host->disk;

@@ -12,7 +12,7 @@
 #ifndef SIM_RAFT_HOST_H
 #define SIM_RAFT_HOST_H
 
-#include "core/node/node.h"
+#include "core/node/build.h"
 #include "sim/common/clock.h"
 #include "sim/raft/disk.h"
 
@@ -61,10 +61,11 @@ struct host {
     raft_id id;
     char label[4];
     enum host_state state;
-    bool stays_down;    /* it is not started again before the liveness phase */
-    uint64_t life;      /* counts starts and ends: events for another one are void */
-    struct node node;   /* while it is up */
-    struct table table; /* likewise, its */
+    bool stays_down;      /* it is not started again before the liveness phase */
+    uint64_t life;        /* counts starts and ends: events for another one are void */
+    struct node node;     /* while it is up */
+    struct table table;   /* likewise, its */
+    struct table decoded; /* of a snapshot that it is given, or what that has replaced */
     struct disk disk;
     struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
     bool keeps_copy;  /* it is the one that will be put back (revenant.c) */
@@ -93,7 +94,9 @@ struct host {
     size_t proposal_first;
     size_t proposal_count;
     raft_index machine_index; /* of the newest entry that the table has */
-    raft_index compacted;
+    raft_index compacted;     /* up to here a snapshot is built, or was begun */
+    struct node_build *build; /* a snapshot that is being built; NULL: none */
+    bool is_collected;        /* and has all its entries: the rest happens beside the node */
 };
 
 static inline bool host_is_up(const struct host *host) { return host->state == HOST_UP; }
@@ -163,7 +166,9 @@ void host_work_write(struct cluster *cluster, const struct event *event);
 /* machine.c: the state machine of a node and its clients. */
 void machine_restored(struct cluster *cluster, struct host *host);
 void machine_applied(struct cluster *cluster, struct host *host, const struct node_action *action);
-void machine_compact(struct cluster *cluster, struct host *host);
+/* Begins a snapshot if one is due, or goes on collecting its entries. */
+void machine_build(struct cluster *cluster, struct host *host);
+void machine_built(struct cluster *cluster, struct host *host);
 void machine_clear(struct host *host);
 /* PROPOSE events. */
 void client_begin(struct cluster *cluster);

@@ -8,9 +8,6 @@
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void machine_restored(struct cluster *cluster, struct host *host)
 {
     raft_index index = host->node.raft.snapshot.index;
@@ -28,6 +25,9 @@ void machine_clear(struct host *host)
     host->proposal_first = 0;
     host->compacted = 0;
     host->machine_index = 0;
+    node_build_free(host->build);
+    host->build = NULL;
+    table_done(&host->decoded);
 }
 
 /* The clients of proposals up to here are told, or hear nothing for ever if another entry took the place. */
@@ -63,18 +63,55 @@ void machine_applied(struct cluster *cluster, struct host *host, const struct no
     acknowledge(cluster, host, index, entry->term);
 }
 
-void machine_compact(struct cluster *cluster, struct host *host)
-{
-    struct raft_event event = {.kind = RAFT_COMPACT, .compact.index = host->machine_index};
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    enum gavel_status status = table_snapshot_encode(&host->table, &bytes, &size);
+/* A few entries at a time, so that the log changes while they are collected. */
+#define SLICE_BYTES 256
 
+void machine_build(struct cluster *cluster, struct host *host)
+{
+    gavel_ns longest = cluster_has(cluster, FAULT_COMPACT) ? 500 * NS_PER_MS : 20 * NS_PER_MS;
+    enum gavel_status status;
+
+    if (!host->build) {
+        if (host->machine_index < host->compacted + cluster->profile.compact_after ||
+            !node_may_build(&host->node))
+            return;
+        host->build = node_build_begin(&host->node);
+        ASSERT(host->build);
+        host->compacted = host->machine_index;
+        host->is_collected = false;
+    }
+    if (host->is_collected)
+        return;
+    status = node_build_collect(host->build, &host->node, SLICE_BYTES, &host->is_collected);
+    if (status == GAVEL_ERR_STATE) {
+        cluster_see(cluster, SIGHT_OUTRUN);
+        node_build_free(host->build);
+        host->build = NULL;
+        return;
+    }
     ASSERT(status == GAVEL_OK);
-    host->compacted = host->machine_index;
-    event.compact.data = bytes;
-    event.compact.size = size;
-    TRACE_DETAIL(cluster, host, "compacts its log up to %llu", (unsigned long long)host->machine_index);
-    (void)host_step(cluster, host, &event); /* a node may have reasons to keep its log */
-    free(bytes);
+    if (host->is_collected)
+        (void)cluster_push(cluster, cluster->now + cluster_between(cluster, STREAM_BUILD, 0, longest),
+                           EVENT_BUILT, host->slot);
+}
+
+void machine_built(struct cluster *cluster, struct host *host)
+{
+    struct node_build *build = host->build;
+    struct raft_event event = {.kind = RAFT_COMPACT, .compact.index = build->index};
+
+    ASSERT(host->is_collected);
+    if (node_build_run(build) != GAVEL_OK)
+        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s builds a snapshot of %llu that is not its table",
+                        host->label, (unsigned long long)build->index);
+    event.compact.blob = build->blob;
+    event.compact.data = build->blob->bytes;
+    event.compact.size = build->blob->size;
+    TRACE_DETAIL(cluster, host, "compacts its log up to %llu", (unsigned long long)build->index);
+    /* A node may have reasons to keep its log. */
+    cluster_see(cluster, host_step(cluster, host, &event) == GAVEL_OK ? SIGHT_BUILDS : SIGHT_OUTRUN);
+    if (host->build == build) { /* it is alive */
+        node_build_free(build);
+        host->build = NULL;
+    }
 }

@@ -198,8 +198,7 @@ enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct n
     if (!is_alive)
         return status;
     host_arm(cluster, host);
-    if (host->machine_index >= host->compacted + cluster->profile.compact_after)
-        machine_compact(cluster, host);
+    machine_build(cluster, host);
     if (cluster->watch.stepped && host->life == life)
         cluster->watch.stepped(cluster->watch.context, cluster, host);
     return status;
@@ -297,6 +296,9 @@ void host_take(struct cluster *cluster, const struct event *event)
         break;
     case EVENT_FAILED:
         take_failure(cluster, host);
+        break;
+    case EVENT_BUILT:
+        machine_built(cluster, host);
         break;
     case EVENT_EXIT:
         chaos_crash(cluster, host, "ends, because its disk failed");

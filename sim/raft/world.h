@@ -24,6 +24,7 @@ enum event_kind {
     EVENT_SYNC,     /* a disk has finished what it wrote; number is which batch */
     EVENT_TOLD,     /* its node is told; number is the seq */
     EVENT_FAILED,   /* or told that the disk failed */
+    EVENT_BUILT,    /* a snapshot was built beside the node */
     EVENT_EXIT,     /* a node whose disk failed ends */
     EVENT_STOPPED,  /* work has stopped; number is which work */
     EVENT_WATCHDOG, /* checks whether work runs past its deadline; number is which work */
@@ -62,8 +63,9 @@ enum stream {
     STREAM_CLIENT,
     STREAM_MEMBERS,
     STREAM_HEAL,
-    STREAM_FAULTS, /* and one for each kind of fault */
-    STREAM_COUNT = STREAM_FAULTS + FAULT_COUNT
+    STREAM_FAULTS,                              /* and one for each kind of fault */
+    STREAM_BUILD = STREAM_FAULTS + FAULT_COUNT, /* how long snapshots take */
+    STREAM_COUNT
 };
 
 #define OBITUARIES_KEPT 32
@@ -130,6 +132,8 @@ struct cluster_watch {
     X(ROLLBACKS,    "configurations rolled back")                                                             \
     X(TRUNCATIONS,  "truncations")                                                                            \
     X(SNAPSHOTS,    "snapshots installed")                                                                    \
+    X(BUILDS,       "snapshots built")                                                                         \
+    X(OUTRUN,       "snapshots that came too late")                                                            \
     X(OBITUARIES,   "obituaries taken")                                                                       \
     X(REFUSALS,     "messages refused")                                                                       \
     X(RESTARTS,     "restarts")                                                                               \

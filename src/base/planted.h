@@ -102,7 +102,11 @@
     X(SNAPSHOT_AS_HEARTBEAT,     "snapshot-as-heartbeat", "a snapshot takes the place of a heartbeat, whose promise then waits for the disk") \
     X(NODE_SENDS_AT_ONCE,     "node-sends-at-once", "the node sends a message before the write is durable that it depends on") \
     X(NODE_FORGETS_HELD,      "node-forgets-held", "a message that waited for the disk is not sent when the write is durable") \
-    X(NODE_SKIPS_AN_ENTRY,    "node-skips-an-entry", "of several entries that are committed together the first is not applied")
+    X(NODE_SKIPS_AN_ENTRY,    "node-skips-an-entry", "of several entries that are committed together the first is not applied") \
+    X(SNAPSHOT_BEYOND,        "snapshot-beyond", "a snapshot has entries from beyond the index that it is said to go up to") \
+    X(SNAPSHOT_UNCHECKED,     "snapshot-unchecked", "a snapshot that lacks an entry is used, because nobody compares its digest") \
+    X(SNAPSHOT_NOT_TAKEN,     "snapshot-not-taken", "a node that takes the leader's snapshot goes on with the table that it had") \
+    X(SNAPSHOT_GOES_BACK,     "snapshot-goes-back", "a snapshot is used although the log begins after it already")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

@@ -22,9 +22,9 @@
 #include <event2/event_struct.h>
 #include <sys/queue.h>
 
-/* A snapshot on its way out: copied, and cut into chunks as the socket takes them. */
+/* A snapshot on its way out: shared, and cut into chunks as the socket takes them. */
 struct outgoing {
-    uint8_t *bytes; /* NULL: none */
+    struct blob *blob; /* NULL: none */
     size_t size;
     size_t offset;
     uint64_t transfer;

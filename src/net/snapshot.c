@@ -14,7 +14,7 @@
 
 void snapshot_forget(struct outgoing *snapshot)
 {
-    free(snapshot->bytes);
+    blob_drop(snapshot->blob);
     *snapshot = (struct outgoing){0};
 }
 
@@ -33,13 +33,11 @@ void snapshot_send(struct link *link, const struct raft_message *message)
         link->dropped++;
         return;
     }
-    if (size > 0) {
-        snapshot->bytes = malloc(size);
-        if (!snapshot->bytes) {
-            link->dropped++;
-            return;
-        }
-        memcpy(snapshot->bytes, message->snapshot.data, size);
+    snapshot->blob =
+        message->snapshot.blob ? blob_share(message->snapshot.blob) : blob_copy(message->snapshot.data, size);
+    if (!snapshot->blob) {
+        link->dropped++;
+        return;
     }
     snapshot->is_under_way = true;
     snapshot->size = size;
@@ -47,6 +45,7 @@ void snapshot_send(struct link *link, const struct raft_message *message)
     snapshot->transfer = ++link->transport->transfers;
     snapshot->head = *message;
     snapshot->head.snapshot.data = NULL;
+    snapshot->head.snapshot.blob = NULL;
     snapshot_pump(link);
 }
 
@@ -61,7 +60,7 @@ void snapshot_pump(struct link *link)
             .chunk = {.transfer = snapshot->transfer,
                       .offset = snapshot->offset,
                       .total = snapshot->size,
-                      .data = snapshot->bytes + snapshot->offset,
+                      .data = snapshot->blob->bytes + snapshot->offset,
                       .size = left < PEER_CHUNK_BYTES ? left : PEER_CHUNK_BYTES,
                       .head = snapshot->head},
         };
@@ -100,13 +99,20 @@ static void finish(struct connection *connection)
 {
     struct transport *transport = connection->transport;
     struct incoming whole = connection->snapshot;
+    struct blob *blob;
 
     /* Taken off before it is handed on: the caller may close the connection from there. */
     connection->snapshot = (struct incoming){0};
+    blob = blob_own(whole.bytes, whole.size);
+    if (!blob) { /* no memory: as if it had been lost on its way */
+        snapshot_drop(&whole);
+        return;
+    }
     whole.head.snapshot.data = whole.bytes;
+    whole.head.snapshot.blob = blob;
     if (transport->events.message)
         transport->events.message(transport->events.user, &whole.head);
-    snapshot_drop(&whole);
+    blob_drop(blob);
 }
 
 const char *snapshot_take(struct connection *connection, const struct peer_chunk *chunk)

@@ -326,6 +326,7 @@ static const char *take_chunk_head(struct frame_arena *arena, const Pb__Message 
     if (raft_message_check(&to->head, &reason) != GAVEL_OK)
         return reason;
     to->head.snapshot.data = NULL;
+    to->head.snapshot.blob = NULL;
     return NULL;
 }
 

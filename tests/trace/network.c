@@ -40,6 +40,8 @@ void packets_add(struct packets *packets, const struct packet *packet)
         memcpy(bytes, message->snapshot.data, message->snapshot.size);
         message->snapshot.data = bytes;
     }
+    if (message->kind == RAFT_MSG_SNAPSHOT)
+        message->snapshot.blob = NULL;
 }
 
 void packet_done(struct packet *packet)

@@ -61,7 +61,13 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
 static void restore(struct node *node)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
-    enum gavel_status status = table_snapshot_decode(node->table, snapshot->data, snapshot->size);
+    enum gavel_status status = GAVEL_OK;
+
+    if (!node->decoded)
+        status = table_snapshot_decode(node->table, snapshot->data, snapshot->size);
+    else if (!PLANTED(SNAPSHOT_NOT_TAKEN))
+        table_exchange(node->table, node->decoded);
+    node->decoded = NULL;
 
     if (status == GAVEL_OK)
         (void)node_act(node, NODE_RESTORED); /* it says all there is to say */

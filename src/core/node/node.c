@@ -160,6 +160,7 @@ void node_step(struct node *node, const struct node_event *event, struct node_ac
     if (event->kind != NODE_NEXT) {
         node->turns = 0;
         node->is_gathering = false;
+        node->decoded = event->kind == NODE_RAFT ? event->decoded : NULL;
     }
     take(node, &moment, event);
     node_hand_out(node, moment.now);

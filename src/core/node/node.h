@@ -73,6 +73,12 @@ struct node_event {
     enum node_event_kind kind;
     gavel_ns now;    /* never runs backwards */
     int64_t wall_ms; /* for people to read */
+    /*
+     * With a snapshot (RAFT_RECEIVE): the table that it stands for, decoded where it holds nobody up. If Raft
+     * takes the snapshot this becomes our table, and has our old one instead once node_has_todo() is over;
+     * whatever it has is the caller's. NULL: the snapshot is decoded here.
+     */
+    struct table *decoded;
     union {
         struct raft_event raft; /* `now` is filled in */
         struct {
@@ -193,6 +199,7 @@ struct node {
     struct node_todo todo[NODE_TODO_MAX];
     size_t todo_first;
     size_t todo_count;
+    struct table *decoded;               /* of the event before, see there */
     struct frontend_replies own_replies; /* of our front end, for our forwarder */
     bool is_gathering;                   /* more clients ask at once: nothing is proposed yet */
     unsigned turns;                      /* of NODE_NEXT since the last event, but for entries */

@@ -75,16 +75,13 @@ static enum gavel_status take_entries(struct raft *r, const struct raft_restore 
 static enum gavel_status take_snapshot(struct raft *r, const struct raft_snapshot *s,
                                        struct gavel_error *error)
 {
-    uint8_t *copy = NULL;
+    struct blob *copy = blob_copy(s->data, s->size);
 
-    if (s->size > 0) {
-        copy = malloc(s->size);
-        if (!copy)
-            return error_set(error, GAVEL_ERR_NO_MEMORY, "no memory for the snapshot");
-        memcpy(copy, s->data, s->size);
-    }
+    if (!copy)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "no memory for the snapshot");
     r->snapshot = *s;
-    r->snapshot.data = copy;
+    r->snapshot.blob = copy;
+    r->snapshot.data = copy->bytes;
     return GAVEL_OK;
 }
 
@@ -157,7 +154,8 @@ void raft_done(struct raft *r)
     if (!r)
         return;
     raft_log_done(&r->log);
-    free((void *)(uintptr_t)r->snapshot.data);
+    blob_drop(r->snapshot.blob);
+    r->snapshot.blob = NULL;
     r->snapshot.data = NULL;
     r->snapshot.size = 0;
 }

@@ -124,7 +124,8 @@ void raft_receive_append(struct raft *r, const struct raft_message *m);
 void raft_receive_snapshot(struct raft *r, const struct raft_message *m);
 struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_message *m, uint64_t round,
                                             uint64_t lease_epoch, enum raft_after after);
-enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *data, size_t size);
+enum gavel_status raft_compact(struct raft *r, raft_index index, struct blob *blob, const uint8_t *data,
+                               size_t size);
 void raft_send_snapshot(struct raft *r, struct raft_peer *peer);
 
 /* replicate.c: the leader's side of the log */

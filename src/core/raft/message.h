@@ -7,6 +7,7 @@
 #ifndef CORE_RAFT_MESSAGE_H
 #define CORE_RAFT_MESSAGE_H
 
+#include "base/blob.h"
 #include "core/raft/log.h"
 
 /* No term, index or epoch comes near this, so that adding one never wraps. */
@@ -120,6 +121,7 @@ struct raft_install {
     uint64_t round;
     const uint8_t *data; /* borrowed until the next step */
     size_t size;
+    struct blob *blob; /* holds the data, for those who want to share it; NULL: copy it */
 };
 
 struct raft_message {

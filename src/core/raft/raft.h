@@ -41,6 +41,7 @@
 #define CORE_RAFT_RAFT_H
 
 #include "base/backlog.h"
+#include "base/blob.h"
 #include "base/prng.h"
 #include "core/raft/message.h"
 
@@ -130,6 +131,7 @@ struct raft_snapshot {
     raft_index config_index;   /* the index of that configuration in the log */
     const uint8_t *data;
     size_t size;
+    struct blob *blob; /* of raft.snapshot: holds the data. Else NULL, or not looked at */
 };
 
 /* The state read from disk, or the initial state of a new node. All of it is copied. */
@@ -213,6 +215,7 @@ struct raft_event {
             raft_index index;
             const uint8_t *data;
             size_t size;
+            struct blob *blob; /* holds the data: it is shared, not copied. NULL: it is copied */
         } compact;
         raft_id peer;
         const struct raft_claimant *met;
@@ -400,7 +403,7 @@ struct raft {
     /* durable, or on its way there */
     struct raft_state state;
     struct raft_log log;
-    struct raft_snapshot snapshot; /* data owned here */
+    struct raft_snapshot snapshot; /* its blob is held here */
     struct raft_config config;     /* the newest in the log; in force as soon as it is there */
     raft_index config_index;
     bool is_leaving; /* that configuration removes us and is not committed yet */

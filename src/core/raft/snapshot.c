@@ -8,27 +8,25 @@
 
 #include "core/raft/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* Copies the bytes; the old ones go. ERR_NO_MEMORY, and nothing is changed. */
-static enum gavel_status keep(struct raft *r, const uint8_t *data, size_t size)
+/* Shares the bytes, or copies them; the old ones go. ERR_NO_MEMORY, and nothing is changed. */
+static enum gavel_status keep(struct raft *r, struct blob *blob, const uint8_t *data, size_t size)
 {
-    uint8_t *copy = NULL;
-
-    if (size > 0) {
-        copy = malloc(size);
-        if (!copy)
-            return GAVEL_ERR_NO_MEMORY;
-        memcpy(copy, data, size);
+    if (blob) {
+        ASSERT(blob->bytes == data);
+        ASSERT(blob->size == size);
     }
-    free((void *)(uintptr_t)r->snapshot.data);
-    r->snapshot.data = copy;
+    blob = blob ? blob_share(blob) : blob_copy(data, size);
+    if (!blob)
+        return GAVEL_ERR_NO_MEMORY;
+    blob_drop(r->snapshot.blob);
+    r->snapshot.blob = blob;
+    r->snapshot.data = blob->bytes;
     r->snapshot.size = size;
     return GAVEL_OK;
 }
 
-enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *data, size_t size)
+enum gavel_status raft_compact(struct raft *r, raft_index index, struct blob *blob, const uint8_t *data,
+                               size_t size)
 {
     struct raft_config config;
     raft_index config_index;
@@ -36,12 +34,12 @@ enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *
 
     if (index > r->applied || (size > 0 && !data))
         return GAVEL_ERR_INVALID;
-    if (index <= r->log.base)
+    if (index <= r->log.base && !PLANTED(SNAPSHOT_GOES_BACK))
         return GAVEL_ERR_STATE; /* there is a newer one already */
     config_index = raft_find_config(r, index, &config);
     if (config.count == 0)
         return GAVEL_ERR_STATE; /* a node that joins, before the entry that tells it who the members are */
-    status = keep(r, data, size);
+    status = keep(r, blob, data, size);
     if (status != GAVEL_OK)
         return status;
     r->snapshot.config = config;
@@ -74,13 +72,14 @@ void raft_send_snapshot(struct raft *r, struct raft_peer *peer)
         .round = r->lead_round,
         .data = r->snapshot.data,
         .size = r->snapshot.size,
+        .blob = r->snapshot.blob,
     };
 }
 
 /* Takes the snapshot in place of our log, or of its beginning if the rest agrees. */
 static enum gavel_status install(struct raft *r, const struct raft_install *s)
 {
-    enum gavel_status status = keep(r, s->data, s->size);
+    enum gavel_status status = keep(r, s->blob, s->data, s->size);
     bool is_known = raft_log_term(&r->log, s->index) == s->index_term;
 
     ASSERT(r->role != RAFT_LEADER);

@@ -155,7 +155,8 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
     case RAFT_CHANGE:
         return raft_change(r, event->change);
     case RAFT_COMPACT:
-        return raft_compact(r, event->compact.index, event->compact.data, event->compact.size);
+        return raft_compact(r, event->compact.index, event->compact.blob, event->compact.data,
+                            event->compact.size);
     case RAFT_STEP_DOWN:
         return step_down(r);
     case RAFT_CAMPAIGN:

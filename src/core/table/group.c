@@ -224,9 +224,17 @@ void group_settle(struct step *step, struct table_group *group, const struct tab
     group_changed(step->table, group);
 }
 
+size_t groups_free_some(struct table *table, size_t count)
+{
+    size_t freed = 0;
+
+    for (; freed < count && !RB_EMPTY(&table->groups); freed++)
+        group_remove(table, RB_ROOT(&table->groups));
+    return freed;
+}
+
 void groups_done(struct table *table)
 {
-    while (!RB_EMPTY(&table->groups))
-        group_remove(table, RB_ROOT(&table->groups));
+    (void)groups_free_some(table, SIZE_MAX);
     ASSERT(table->group_count == 0);
 }

@@ -47,10 +47,18 @@ static void forget_oldest(struct table_history *history)
     history->count--;
 }
 
+size_t history_forget_some(struct table_history *history, size_t count)
+{
+    size_t forgotten = 0;
+
+    for (; forgotten < count && history->count > 0; forgotten++)
+        forget_oldest(history);
+    return forgotten;
+}
+
 void history_forget(struct table_history *history, uint64_t floor)
 {
-    while (history->count > 0)
-        forget_oldest(history);
+    (void)history_forget_some(history, SIZE_MAX); /* all of them */
     ASSERT(history->bytes == 0);
     /* Before the first revision there is nothing that could be forgotten. */
     history->floor = (struct table_cursor){.revision = floor, .part = floor > 0 ? UINT32_MAX : 0};

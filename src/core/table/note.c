@@ -146,10 +146,18 @@ static void note_remove(struct table *table, struct table_note *note)
     note_free(note);
 }
 
+size_t notes_free_some(struct table *table, size_t count)
+{
+    size_t freed = 0;
+
+    for (; freed < count && !RB_EMPTY(&table->notes); freed++)
+        note_remove(table, RB_ROOT(&table->notes));
+    return freed;
+}
+
 void notes_done(struct table *table)
 {
-    while (!RB_EMPTY(&table->notes))
-        note_remove(table, RB_ROOT(&table->notes));
+    (void)notes_free_some(table, SIZE_MAX);
     ASSERT(table->note_count == 0);
 }
 

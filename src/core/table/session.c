@@ -98,10 +98,18 @@ static void session_remove(struct table *table, struct table_session *session)
     session_free(session);
 }
 
+size_t sessions_free_some(struct table *table, size_t count)
+{
+    size_t freed = 0;
+
+    for (; freed < count && !RB_EMPTY(&table->sessions); freed++)
+        session_remove(table, RB_ROOT(&table->sessions));
+    return freed;
+}
+
 void sessions_done(struct table *table)
 {
-    while (!RB_EMPTY(&table->sessions))
-        session_remove(table, RB_ROOT(&table->sessions));
+    (void)sessions_free_some(table, SIZE_MAX);
     ASSERT(table->session_count == 0);
 }
 

@@ -133,27 +133,6 @@ static enum gavel_status read_head(const uint8_t *bytes, size_t size, struct tab
     return GAVEL_OK;
 }
 
-/* The contents are others; the history, the time and the list of processes are this node's. */
-static void replace(struct table *table, struct table *fresh)
-{
-    struct table_history *history = table->history;
-    gavel_ns now = table->now;
-    struct table_met met = table->met;
-
-    table->history = NULL;
-    table->met = (struct table_met){0};
-    table_done(table);
-    *table = *fresh;
-    /* The list has a pointer to its own head. */
-    TAILQ_INIT(&table->attention);
-    TAILQ_CONCAT(&table->attention, &fresh->attention, in_attention);
-    table->history = history;
-    table->now = now;
-    table->met = met;
-    if (history)
-        history_forget(history, table->revision);
-}
-
 enum gavel_status table_snapshot_decode(struct table *table, const uint8_t *bytes, size_t size)
 {
     struct table fresh;
@@ -179,6 +158,7 @@ enum gavel_status table_snapshot_decode(struct table *table, const uint8_t *byte
         table_done(&fresh);
         return status;
     }
-    replace(table, &fresh);
+    table_exchange(table, &fresh);
+    table_done(&fresh);
     return GAVEL_OK;
 }

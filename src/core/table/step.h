@@ -73,6 +73,7 @@ struct table_session *session_add(struct table *table, uint64_t id, const char *
 void session_changed(struct table *table, struct table_session *session);
 void session_free(struct table_session *session);
 void sessions_done(struct table *table);
+size_t sessions_free_some(struct table *table, size_t count); /* returns how many */
 
 /* Groups. */
 struct table_group *group_new(const char *name);                   /* NULL: no memory */
@@ -89,6 +90,7 @@ void group_changed(struct table *table, struct table_group *group);
 /* Puts it on the list of attention, or takes it off. */
 void group_attend(struct table *table, struct table_group *group);
 void groups_done(struct table *table);
+size_t groups_free_some(struct table *table, size_t count); /* returns how many */
 
 /* Candidates. */
 struct table_candidate *candidate_new(const char *id, const char *address, const uint8_t *metadata,
@@ -146,11 +148,13 @@ struct table_note *note_first(const struct table *table);
 struct table_note *note_next(struct table_note *note);
 void note_changed(struct table *table, struct table_note *note);
 void notes_done(struct table *table);
+size_t notes_free_some(struct table *table, size_t count); /* returns how many */
 
 /* History. */
 void history_push(struct table_history *history, const Gavel__Change *change);
 void history_forget(struct table_history *history, uint64_t floor);
-void history_free(struct table_history *history); /* safe on NULL */
+size_t history_forget_some(struct table_history *history, size_t count); /* the oldest; returns how many */
+void history_free(struct table_history *history);                        /* safe on NULL */
 
 /* A message from bytes that anybody may have written. ERR_INVALID, ERR_NO_MEMORY. The caller frees it with
  * protobuf_c_message_free_unpacked(message, NULL). */

@@ -390,4 +390,15 @@ GAVEL_CHECKED enum gavel_status table_snapshot_encode(const struct table *table,
  * made, ERR_NO_MEMORY; the table is untouched then. */
 GAVEL_CHECKED enum gavel_status table_snapshot_decode(struct table *table, const uint8_t *bytes, size_t size);
 
+/*
+ * The contents of `fresh` become those of the table, and the other way round, without a walk over them. The
+ * clock and the list of processes stay where they are. The history of `fresh` comes along if it has one
+ * (table_keep_history()); otherwise that of the table stays, and begins anew.
+ */
+void table_exchange(struct table *table, struct table *fresh);
+
+/* Frees about so many sessions, groups, notes and changes of a table that nobody uses any more. True: it is
+ * empty. */
+bool table_free_some(struct table *table, size_t count);
+
 #endif

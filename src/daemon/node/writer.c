@@ -35,7 +35,7 @@ static void queued_write_free(struct queued_write *queued)
          i++)
         free((void *)(uintptr_t)queued->write.entries[i].data);
     free(queued->write.entries);
-    free((void *)(uintptr_t)queued->write.snapshot.data);
+    blob_drop(queued->write.snapshot.blob);
     free(queued);
 }
 
@@ -83,9 +83,9 @@ enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
     queued->write.persist = *persist;
     if (persist->has_snapshot) {
         queued->write.snapshot = raft->snapshot;
-        queued->write.snapshot.data = copy_of(raft->snapshot.data, raft->snapshot.size);
+        (void)blob_share(raft->snapshot.blob); /* it is the same pointer */
     }
-    if ((persist->has_snapshot && !queued->write.snapshot.data) || !copy_entries(queued, raft, persist)) {
+    if (!copy_entries(queued, raft, persist)) {
         queued_write_free(queued);
         return GAVEL_ERR_NO_MEMORY;
     }
