@@ -36,7 +36,8 @@ static enum gavel_status load_snapshot(const struct disk *disk, MDB_txn *txn, ui
     for (uint32_t i = 0; done < whole; i++) {
         const uint8_t *body = NULL;
         size_t size = 0;
-        enum gavel_status status = read_record(disk, txn, record_key_piece(i), &body, &size, error);
+        enum gavel_status status =
+            read_record(disk, txn, record_key_piece(disk->contents.slot, i), &body, &size, error);
 
         if (status != GAVEL_OK)
             return status;
@@ -129,9 +130,11 @@ enum gavel_status disk_begin(struct disk *disk, struct raft_restore *ret_restore
     txn.contents.state.incarnation++;
     if (txn.contents.state.directory == 0) /* of 0.6.0 */
         txn.contents.state.directory = disk_draw_directory();
-    code = disk_put_identity(&txn); /* also of 0.6.0, or a copy that was accepted */
+    code = disk_trim_all(&txn); /* what a crash has left */
+    if (code == 0)
+        code = disk_put_identity(&txn); /* also of 0.6.0, or a copy that was accepted */
     if (code != 0)
-        return disk_txn_abort(&txn, code, "writing whose it is", error);
+        return disk_txn_abort(&txn, code, "beginning", error);
     status = disk_txn_commit(&txn, error);
     if (status != GAVEL_OK)
         return status;

@@ -55,6 +55,7 @@ struct disk_write {
     struct raft_persist persist;
     struct raft_entry *entries;    /* persist.first … persist.last */
     struct raft_snapshot snapshot; /* if persist.has_snapshot */
+    bool is_staged;                /* its bytes were the last that disk_stage() has written, all of them */
 };
 
 /*
@@ -79,6 +80,16 @@ void disk_restore_done(struct raft_restore *restore);
 /* Several changes as one durable transaction: all of them, or none and an error. */
 GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes, size_t count,
                                            struct gavel_error *error);
+
+/*
+ * Writes `count` pieces of DISK_PIECE_BYTES, from number `first` on, of a snapshot of that many bytes beside
+ * the one in force, as one durable transaction of its own. Number 0 begins a new one; the others follow in
+ * order. It counts for nothing until a disk_write() says is_staged. ERR_STORE_FULL: not even this is left
+ * over for it.
+ */
+#define DISK_PIECE_BYTES 4072u
+GAVEL_CHECKED enum gavel_status disk_stage(struct disk *disk, const uint8_t *data, size_t size,
+                                           uint32_t first, uint32_t count, struct gavel_error *error);
 
 /*
  * Cluster lost for good: the state as it stands becomes a cluster of its own, one generation later, whose

@@ -96,7 +96,6 @@ static int write_alone(struct disk_txn *txn, const struct disk_terms *terms)
     struct disk_contents *contents = &txn->contents;
     struct raft_snapshot snapshot;
     struct raft_config config;
-    uint8_t head[RECORD_HEAD_BYTES_MAX];
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
     struct raft_entry entry = {.kind = RAFT_ENTRY_CONFIG, .data = bytes};
     bool has_elected = contents->state.term > 0;
@@ -125,7 +124,7 @@ static int write_alone(struct disk_txn *txn, const struct disk_terms *terms)
     }
     snapshot.config = config;
     contents->snapshot = snapshot;
-    return disk_put(txn, record_key_head(), head, record_put_head(head, &snapshot));
+    return disk_put_head(txn, &snapshot);
 }
 
 enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,

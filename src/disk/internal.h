@@ -17,6 +17,12 @@ struct disk_contents {
     struct raft_snapshot snapshot;
     raft_index last; /* of the log; the snapshot's index if it is empty */
     uint64_t txn;    /* the newest transaction: it only grows */
+    /* stage.c: which slot has the pieces of the snapshot, and what is left to remove */
+    unsigned slot;
+    uint32_t spare;         /* pieces in the other slot */
+    raft_index stale_first; /* entries that the snapshot stands for; 0: none */
+    raft_index stale_last;
+    uint32_t version; /* of the format, by the record 'a' */
 };
 
 struct disk {
@@ -34,6 +40,8 @@ struct disk {
     off_t file_bytes; /* the part of data.mdb that certainly has room on the disk */
     struct disk_contents contents;
     struct raft_config config; /* the newest of log and snapshot; only until the node begins */
+    size_t stage_size;         /* of the snapshot that is being staged; 0 none … */
+    uint32_t staged;           /* … and how many of its pieces are there */
     bool is_begun;
     /* A write failed in a way that leaves the contents of the disk unknown: nothing more is written. */
     bool is_failed;
@@ -113,7 +121,22 @@ int disk_put_met(struct disk_txn *txn);
 uint64_t disk_draw_directory(void);
 int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry);
 int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot);
+int disk_put_piece(struct disk_txn *txn, unsigned slot, uint32_t number, const uint8_t *data, size_t size);
+int disk_put_head(struct disk_txn *txn, const struct raft_snapshot *snapshot);
+int disk_delete(struct disk_txn *txn, struct record_key key);
 int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last);
+
+/* stage.c */
+uint32_t disk_piece_count(size_t size);
+bool disk_is_plain(const struct disk_contents *contents); /* it is of format 2 */
+/* What was staged is in force from now on. */
+int disk_put_staged(struct disk_txn *txn, const struct raft_snapshot *snapshot);
+/* The entries are in a snapshot now, and are removed later. */
+int disk_leave_entries(struct disk_txn *txn, raft_index first, raft_index last);
+int disk_trim(struct disk_txn *txn); /* some of what is left to remove */
+int disk_trim_all(struct disk_txn *txn);
+/* Leaves the directory as an older gavel knows it, if it can. */
+void disk_settle(struct disk *disk);
 
 /* repair.c: from this term on, terms are too high to be the result of elections. */
 #define DISK_TERM_LIMIT (RAFT_NUMBER_MAX / 4)

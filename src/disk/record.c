@@ -17,9 +17,9 @@ struct record_key record_key_identity(void) { return (struct record_key){.size =
 
 struct record_key record_key_head(void) { return (struct record_key){.size = 1, .bytes = {'b'}}; }
 
-struct record_key record_key_piece(uint32_t number)
+struct record_key record_key_piece(unsigned slot, uint32_t number)
 {
-    struct record_key key = {.size = 5, .bytes = {'c'}};
+    struct record_key key = {.size = 5, .bytes = {slot == 0 ? 'c' : 'd'}};
 
     for (unsigned i = 0; i < 4; i++)
         key.bytes[1 + i] = (uint8_t)(number >> (24 - 8 * i));
@@ -33,6 +33,15 @@ struct record_key record_key_entry(raft_index index)
     for (unsigned i = 0; i < 8; i++)
         key.bytes[1 + i] = (uint8_t)(index >> (56 - 8 * i));
     return key;
+}
+
+raft_index record_entry_index(const uint8_t key[9])
+{
+    raft_index index = 0;
+
+    for (unsigned i = 0; i < 8; i++)
+        index = index << 8 | key[1 + i];
+    return index;
 }
 
 struct record_key record_key_met(void) { return (struct record_key){.size = 1, .bytes = {'y'}}; }
@@ -82,9 +91,9 @@ uint64_t record_sum(uint64_t seed, const uint8_t *key, size_t key_size, const ui
 /* magic (8) · version (4) · cluster · node · name of the cluster · name of the node (64 each, padded by 0) ·
  * from format 2 on: inode · birth of data.mdb */
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
-                         const struct record_file_id *file_id)
+                         const struct record_file_id *file_id, uint32_t version)
 {
-    put_names(bytes, RECORD_VERSION, identity);
+    put_names(bytes, (uint8_t)version, identity);
     record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES, file_id->inode);
     record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8, file_id->born_ns);
 }
@@ -202,16 +211,21 @@ enum gavel_status record_get_met(const uint8_t *bytes, size_t size, struct raft_
     return GAVEL_OK;
 }
 
-size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot)
+/* index · term · index of the configuration · size, and in its highest bit the slot · configuration */
+#define SLOT_BIT (UINT64_C(1) << 63)
+
+size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot,
+                       unsigned slot)
 {
     record_put_u64(bytes, snapshot->index);
     record_put_u64(bytes + 8, snapshot->term);
     record_put_u64(bytes + 16, snapshot->config_index);
-    record_put_u64(bytes + 24, snapshot->size);
+    record_put_u64(bytes + 24, snapshot->size | (slot == 1 ? SLOT_BIT : 0));
     return 32 + raft_config_encode(&snapshot->config, bytes + 32);
 }
 
-enum gavel_status record_get_head(const uint8_t *bytes, size_t size, struct raft_snapshot *ret_snapshot)
+enum gavel_status record_get_head(const uint8_t *bytes, size_t size, struct raft_snapshot *ret_snapshot,
+                                  unsigned *ret_slot)
 {
     struct raft_snapshot snapshot = {0};
 
@@ -220,10 +234,11 @@ enum gavel_status record_get_head(const uint8_t *bytes, size_t size, struct raft
     snapshot.index = record_get_u64(bytes);
     snapshot.term = record_get_u64(bytes + 8);
     snapshot.config_index = record_get_u64(bytes + 16);
-    snapshot.size = record_get_u64(bytes + 24);
+    snapshot.size = record_get_u64(bytes + 24) & ~SLOT_BIT;
     if (snapshot.index >= RAFT_NUMBER_MAX || snapshot.size / RECORD_PIECE_BYTES >= UINT32_MAX)
         return GAVEL_ERR_INVALID;
     *ret_snapshot = snapshot;
+    *ret_slot = (record_get_u64(bytes + 24) & SLOT_BIT) != 0;
     return GAVEL_OK;
 }
 

@@ -7,6 +7,7 @@
  *   'a'             whose directory it is, and the version of the format
  *   'b'             the snapshot: where it stands, the configuration, its size
  *   'c' number      a piece of its bytes (number: 4 bytes, big-endian, from 0)
+ *   'd' number      likewise, in slot 1; 'b' says which slot counts
  *   'e' index       an entry of the log (index: 8 bytes, big-endian)
  *   'y'             what is known about the data directories of the others; may be missing
  *   'z'             the state, and the transaction that wrote it
@@ -20,8 +21,13 @@
 
 #include "disk/disk.h"
 
-/* 2, since 0.7.0: the directory has a number, and 'a' says which file it was written to. */
-#define RECORD_VERSION 2
+/*
+ * 2, since 0.7.0: the directory has a number, and 'a' says which file it was written to.
+ * 3: the snapshot may be in slot 1, and there may be leftovers (stage.c). Only while that is so: otherwise it
+ * is 2.
+ */
+#define RECORD_VERSION 3
+#define RECORD_VERSION_PLAIN 2
 
 #define RECORD_SUM_BYTES 8
 #define RECORD_KEY_BYTES_MAX 9
@@ -39,6 +45,7 @@
  * have just when it needs a snapshot.
  */
 #define RECORD_PIECE_BYTES (4096 - 16 - RECORD_SUM_BYTES)
+_Static_assert(RECORD_PIECE_BYTES == DISK_PIECE_BYTES, "what disk.h says");
 
 /* Which file data.mdb is to the file system: a copy is a different one. */
 struct record_file_id {
@@ -53,8 +60,9 @@ struct record_key {
 
 struct record_key record_key_identity(void);
 struct record_key record_key_head(void);
-struct record_key record_key_piece(uint32_t number);
+struct record_key record_key_piece(unsigned slot, uint32_t number); /* slot 0 or 1 */
 struct record_key record_key_entry(raft_index index);
+raft_index record_entry_index(const uint8_t key[9]);
 struct record_key record_key_met(void);
 struct record_key record_key_state(void);
 
@@ -68,7 +76,7 @@ void record_put_u64(uint8_t *bytes, uint64_t value);
 uint64_t record_get_u64(const uint8_t *bytes);
 
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
-                         const struct record_file_id *file_id);
+                         const struct record_file_id *file_id, uint32_t version);
 /*
  * ERR_INVALID if it is not our record, ERR_STORE_TOO_NEW; *ret_identity and
  * *ret_file_id stay untouched then.
@@ -88,9 +96,10 @@ GAVEL_CHECKED enum gavel_status record_get_met(const uint8_t *bytes, size_t size
                                                struct raft_state *ret_state);
 
 /* A snapshot without its bytes; returns the length. */
-size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot);
+size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot,
+                       unsigned slot);
 GAVEL_CHECKED enum gavel_status record_get_head(const uint8_t *bytes, size_t size,
-                                                struct raft_snapshot *ret_snapshot);
+                                                struct raft_snapshot *ret_snapshot, unsigned *ret_slot);
 
 /* ret_entry->data is borrowed from bytes. */
 void record_put_entry(uint8_t *bytes, const struct raft_entry *entry);

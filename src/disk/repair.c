@@ -92,12 +92,11 @@ static int put_lowered(struct disk_txn *txn, raft_index index, const struct raft
 int disk_lower_terms(struct disk_txn *txn, raft_term term)
 {
     struct disk_contents *contents = &txn->contents;
-    uint8_t head[RECORD_HEAD_BYTES_MAX];
     int code = 0;
 
     if (contents->snapshot.term >= DISK_TERM_LIMIT) {
         contents->snapshot.term = term;
-        code = disk_put(txn, record_key_head(), head, record_put_head(head, &contents->snapshot));
+        code = disk_put_head(txn, &contents->snapshot);
     }
     for (raft_index i = contents->snapshot.index + 1; code == 0 && i <= contents->last; i++) {
         struct raft_entry entry;

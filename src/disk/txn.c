@@ -59,8 +59,12 @@ enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *erro
 {
     struct disk *disk = txn->disk;
     uint8_t body[RECORD_STATE_BYTES];
-    int code;
+    int code = 0;
 
+    if ((txn->contents.version == RECORD_VERSION) == disk_is_plain(&txn->contents))
+        code = disk_put_identity(txn); /* it has another format now */
+    if (code != 0)
+        return disk_txn_abort(txn, code, "writing the format", error);
     txn->contents.txn = mdb_txn_id(txn->txn);
     record_put_state(body, &txn->contents.state, txn->contents.txn);
     code = disk_put(txn, record_key_state(), body, sizeof body);
@@ -110,7 +114,8 @@ int disk_put_identity(struct disk_txn *txn)
 {
     uint8_t body[RECORD_IDENTITY_BYTES];
 
-    record_put_identity(body, &txn->disk->identity, &txn->disk->file_id);
+    txn->contents.version = disk_is_plain(&txn->contents) ? RECORD_VERSION_PLAIN : RECORD_VERSION;
+    record_put_identity(body, &txn->disk->identity, &txn->disk->file_id, txn->contents.version);
     return disk_put(txn, record_key_identity(), body, sizeof body);
 }
 
@@ -138,40 +143,49 @@ int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_ent
     return 0;
 }
 
-static int delete_record(struct disk_txn *txn, struct record_key key)
+int disk_delete(struct disk_txn *txn, struct record_key key)
 {
     MDB_val name = {.mv_size = key.size, .mv_data = key.bytes};
 
     return mdb_del(txn->txn, txn->disk->dbi, &name, NULL);
 }
 
-static uint32_t piece_count(size_t size)
+int disk_put_piece(struct disk_txn *txn, unsigned slot, uint32_t number, const uint8_t *data, size_t size)
 {
-    return (uint32_t)((size + RECORD_PIECE_BYTES - 1) / RECORD_PIECE_BYTES);
+    size_t at = (size_t)number * RECORD_PIECE_BYTES;
+    size_t rest = size - at;
+
+    ASSERT(at < size);
+    return disk_put(txn, record_key_piece(slot, number), data + at,
+                    rest < RECORD_PIECE_BYTES ? rest : RECORD_PIECE_BYTES);
 }
 
-int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot)
+int disk_put_head(struct disk_txn *txn, const struct raft_snapshot *snapshot)
 {
     uint8_t head[RECORD_HEAD_BYTES_MAX];
-    uint32_t old = piece_count(txn->contents.snapshot.size);
-    uint32_t count = piece_count(snapshot->size);
-    size_t head_size = record_put_head(head, snapshot);
-    int code = disk_put(txn, record_key_head(), head, head_size);
+    struct raft_snapshot bare = *snapshot;
+    int code = disk_put(txn, record_key_head(), head, record_put_head(head, snapshot, txn->contents.slot));
+
+    bare.data = NULL;
+    bare.blob = NULL;
+    if (code == 0)
+        txn->contents.snapshot = bare;
+    return code;
+}
+
+/* In the slot that is in force, over the one before. */
+int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot)
+{
+    unsigned slot = txn->contents.slot;
+    uint32_t old = disk_piece_count(txn->contents.snapshot.size);
+    uint32_t count = disk_piece_count(snapshot->size);
+    int code = 0;
 
     for (uint32_t i = count; code == 0 && i < old; i++)
-        code = delete_record(txn, record_key_piece(i));
-    for (uint32_t i = 0; code == 0 && i < count; i++) {
-        size_t at = (size_t)i * RECORD_PIECE_BYTES;
-        size_t rest = snapshot->size - at;
-
-        code = disk_put(txn, record_key_piece(i), snapshot->data + at,
-                        rest < RECORD_PIECE_BYTES ? rest : RECORD_PIECE_BYTES);
-    }
-    if (code == 0) {
-        txn->contents.snapshot = *snapshot;
-        txn->contents.snapshot.data = NULL;
-    }
-    return code;
+        code = disk_delete(txn, record_key_piece(slot, i));
+    for (uint32_t i = 0; code == 0 && i < count; i++)
+        code = disk_put_piece(txn, slot, i, snapshot->data, snapshot->size);
+    return code == 0 ? disk_put_head(txn, snapshot) : code;
 }
 
 int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last)
@@ -179,6 +193,6 @@ int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last)
     int code = 0;
 
     for (raft_index i = first; code == 0 && i <= last; i++)
-        code = delete_record(txn, record_key_entry(i));
+        code = disk_delete(txn, record_key_entry(i));
     return code;
 }

@@ -6,6 +6,9 @@
  *
  *   a   b   c0 c1 …   e(snapshot + 1) … e(last)   y, if anybody was met   z
  *
+ * Format 3 has pieces in two slots, c0 … and d0 …, of which one counts, and may have entries before those
+ * (stage.c).
+ *
  * The transaction number in 'z' must be the one that LMDB calls the last.
  * Otherwise the page that names it was changed, and this is an older state.
  */
@@ -78,7 +81,7 @@ static enum gavel_status check_identity(struct walk *w)
     const struct disk *disk = w->disk;
     const struct disk_identity *ours = &disk->identity;
     struct disk_identity identity;
-    uint32_t version;
+    uint32_t version = 0;
     enum gavel_status status = next(w, MDB_FIRST);
 
     if (status != GAVEL_OK)
@@ -103,29 +106,72 @@ static enum gavel_status check_identity(struct walk *w)
             w->error, GAVEL_ERR_INVALID,
             "the data directory %.150s belongs to node %s of cluster %s, and this is node %s of cluster %s; name the right directory, or the right node",
             disk->data_dir, identity.node_name, identity.cluster_name, ours->node_name, ours->cluster_name);
+    w->contents.version = version;
     return next(w, MDB_NEXT);
 }
 
-static enum gavel_status check_snapshot(struct walk *w)
+/* The pieces of a slot: how many, and how many bytes. */
+static enum gavel_status check_pieces(struct walk *w, unsigned slot, uint32_t *ret_count, size_t *ret_size)
 {
-    struct raft_snapshot *snapshot = &w->contents.snapshot;
-    enum gavel_status status;
+    enum gavel_status status = GAVEL_OK;
     size_t size = 0;
+    uint32_t i = 0;
 
-    if (!is_at(w, record_key_head()) || record_get_head(w->body, w->size, snapshot) != GAVEL_OK)
-        return disk_damaged(w->disk, w->error, "the snapshot is missing");
-    status = next(w, MDB_NEXT);
-    for (uint32_t i = 0; status == GAVEL_OK && is_at(w, record_key_piece(i)); i++) {
-        /* All pieces but the last are whole. */
-        if (size != (size_t)i * RECORD_PIECE_BYTES || w->size == 0 || w->size > RECORD_PIECE_BYTES)
+    for (; status == GAVEL_OK && is_at(w, record_key_piece(slot, i)); i++) {
+        /* All pieces but the last are whole; among leftovers the last of another snapshot may lie between. */
+        bool is_whole = size == (size_t)i * RECORD_PIECE_BYTES || slot != w->contents.slot;
+
+        if (!is_whole || w->size == 0 || w->size > RECORD_PIECE_BYTES)
             return disk_damaged(w->disk, w->error, "piece %u of the snapshot has the wrong size", i);
         size += w->size;
         status = next(w, MDB_NEXT);
     }
-    if (status == GAVEL_OK && size != snapshot->size)
-        status = disk_damaged(w->disk, w->error, "the snapshot has %zu bytes and should have %zu", size,
-                              snapshot->size);
-    w->config = snapshot->config;
+    *ret_count = i;
+    *ret_size = size;
+    return status;
+}
+
+static enum gavel_status check_snapshot(struct walk *w)
+{
+    struct disk_contents *contents = &w->contents;
+    uint32_t counts[2] = {0};
+    size_t sizes[2] = {0};
+    enum gavel_status status;
+
+    if (!is_at(w, record_key_head()) ||
+        record_get_head(w->body, w->size, &contents->snapshot, &contents->slot) != GAVEL_OK)
+        return disk_damaged(w->disk, w->error, "the snapshot is missing");
+    status = next(w, MDB_NEXT);
+    for (unsigned slot = 0; slot < 2 && status == GAVEL_OK; slot++)
+        status = check_pieces(w, slot, &counts[slot], &sizes[slot]);
+    if (status == GAVEL_OK && sizes[contents->slot] != contents->snapshot.size)
+        status = disk_damaged(w->disk, w->error, "the snapshot has %zu bytes and should have %zu",
+                              sizes[contents->slot], contents->snapshot.size);
+    contents->spare = counts[1 - contents->slot];
+    w->config = contents->snapshot.config;
+    return status;
+}
+
+/* Entries that the snapshot stands for: a crash has kept them from being removed. */
+static enum gavel_status check_stale(struct walk *w)
+{
+    struct disk_contents *contents = &w->contents;
+    enum gavel_status status = GAVEL_OK;
+
+    while (status == GAVEL_OK && !w->is_at_end && w->key.mv_size == 9 && *(char *)w->key.mv_data == 'e') {
+        raft_index index = record_entry_index(w->key.mv_data);
+
+        if (index > contents->snapshot.index)
+            break;
+        if (contents->stale_first == 0)
+            contents->stale_first = index;
+        else if (index != contents->stale_last + 1)
+            return disk_damaged(w->disk, w->error, "entry %" PRIu64 " is missing", contents->stale_last + 1);
+        contents->stale_last = index;
+        status = next(w, MDB_NEXT);
+    }
+    if (status == GAVEL_OK && !disk_is_plain(contents) && contents->version < RECORD_VERSION)
+        status = disk_damaged(w->disk, w->error, "there are records too many");
     return status;
 }
 
@@ -190,6 +236,8 @@ static enum gavel_status check_all(struct walk *w)
 
     if (status == GAVEL_OK)
         status = check_snapshot(w);
+    if (status == GAVEL_OK)
+        status = check_stale(w);
     if (status == GAVEL_OK)
         status = check_entries(w);
     if (status == GAVEL_OK)

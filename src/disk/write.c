@@ -39,7 +39,7 @@ static enum gavel_status make_room(struct disk *disk, const struct disk_write *w
             need = DISK_NEEDS_APPEND;
         if (writes[i].persist.has_snapshot) {
             has_snapshot = true;
-            bytes += writes[i].snapshot.size;
+            bytes += writes[i].is_staged ? 0 : writes[i].snapshot.size;
         }
     }
     if (has_snapshot)
@@ -53,10 +53,20 @@ static int write_snapshot(struct disk_txn *txn, const struct disk_write *write)
     raft_index first = contents->snapshot.index + 1;
     raft_index index = write->snapshot.index;
     bool drops_all = write->persist.restarts_log || index > contents->last;
-    int code = disk_put_snapshot(txn, &write->snapshot);
+    raft_index gone = index < contents->last ? index : contents->last;
+    int code;
 
-    if (code == 0)
-        code = disk_delete_entries(txn, first, drops_all ? contents->last : index);
+    if (!write->is_staged) { /* all at once: on a full disk it has to make room */
+        code = disk_put_snapshot(txn, &write->snapshot);
+        if (code == 0)
+            code = disk_delete_entries(txn, first, drops_all ? contents->last : index);
+    } else {
+        code = disk_put_staged(txn, &write->snapshot);
+        if (code == 0 && drops_all)
+            code = disk_delete_entries(txn, gone + 1, contents->last);
+        if (code == 0)
+            code = disk_leave_entries(txn, first, gone);
+    }
     if (code == 0 && drops_all)
         contents->last = index;
     return code;
@@ -105,6 +115,8 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
 {
     struct disk_txn txn;
     enum gavel_status status;
+    bool was_staged = false;
+    int code;
 
     ASSERT(disk->is_begun);
     for (size_t i = 1; i < count; i++)
@@ -117,10 +129,16 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
     if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        int code = write_one(&txn, &writes[i]);
-
+        was_staged = was_staged || (writes[i].persist.has_snapshot && writes[i].is_staged);
+        code = write_one(&txn, &writes[i]);
         if (code != 0)
             return disk_txn_abort(&txn, code, "writing", error);
     }
-    return disk_txn_commit(&txn, error);
+    code = disk_trim(&txn);
+    if (code != 0)
+        return disk_txn_abort(&txn, code, "removing what is left", error);
+    status = disk_txn_commit(&txn, error);
+    if (status == GAVEL_OK && was_staged)
+        disk->stage_size = disk->staged = 0;
+    return status;
 }

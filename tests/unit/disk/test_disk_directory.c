@@ -153,7 +153,8 @@ static void test_the_directory_of_a_newer_gavel_is_refused(void **state)
     uint8_t identity[RECORD_IDENTITY_BYTES];
 
     data_dir_open(f);
-    record_put_identity(identity, &f->options.identity, &(struct record_file_id){.inode = 1});
+    record_put_identity(identity, &f->options.identity, &(struct record_file_id){.inode = 1},
+                        RECORD_VERSION_PLAIN);
     identity[8] = RECORD_VERSION + 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     assert_int_equal(disk_put(&txn, record_key_identity(), identity, sizeof identity), 0);
@@ -229,7 +230,7 @@ static void test_the_directory_of_0_6_0_gets_its_number_when_it_begins(void **st
     uint64_t directory;
 
     data_dir_open(f);
-    record_put_identity(identity, &f->options.identity, &(struct record_file_id){0});
+    record_put_identity(identity, &f->options.identity, &(struct record_file_id){0}, RECORD_VERSION_PLAIN);
     identity[8] = 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     txn.contents.state.directory = 0;
@@ -267,7 +268,7 @@ static void test_records_that_contradict_each_other_are_refused(void **state)
             assert_int_equal(disk_put_entry(&txn, 7, &entry), 0);
             break;
         case 2: /* a piece of a snapshot that there is not */
-            assert_int_equal(disk_put(&txn, record_key_piece(0), (const uint8_t *)"rest", 4), 0);
+            assert_int_equal(disk_put(&txn, record_key_piece(0, 0), (const uint8_t *)"rest", 4), 0);
             break;
         default: /* more is committed than there is */
             txn.contents.state.commit = 6;
