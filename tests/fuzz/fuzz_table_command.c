@@ -33,16 +33,15 @@ static uint8_t *entry_of(const uint8_t *bytes, size_t size, size_t *ret_size)
 
 static void apply(struct table *table, uint64_t index, const uint8_t *entry, size_t size)
 {
-    struct table_result *results = NULL;
-    size_t count = 0;
-    enum gavel_status status = table_apply_ops(table, index, entry, size, &results, &count);
+    struct table_outcome outcome = {0};
+    enum gavel_status status = table_apply_ops(table, index, entry, size, &outcome);
 
     ASSERT(status != GAVEL_ERR_NO_MEMORY);
     ASSERT(table->index == index);
-    ASSERT(status == GAVEL_OK || !results);
-    for (size_t i = 0; i < count; i++)
-        ASSERT(results[i].why);
-    free(results);
+    ASSERT(status == GAVEL_OK || !outcome.results);
+    for (size_t i = 0; i < outcome.count; i++)
+        ASSERT(outcome.results[i].why);
+    table_outcome_done(&outcome);
 }
 
 static void compare(const struct table *table, struct table *restored)

@@ -41,9 +41,8 @@ void node_actions_clear(struct node_actions *actions)
         STAILQ_REMOVE_HEAD(&actions->answers, next);
         forwarder_answer_free(answer);
     }
-    free(actions->results);
+    table_outcome_done(&actions->outcome);
     free(actions->deaths);
-    actions->results = NULL;
     actions->deaths = NULL;
     actions->count = 0;
     actions->status = GAVEL_OK;

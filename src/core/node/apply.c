@@ -13,25 +13,21 @@
 
 #include <stdlib.h>
 
-static void watch_processes(struct node *node)
+static void watch_processes(struct node *node, const struct table_outcome *outcome)
 {
-    struct table_met *met = &node->table->met;
-
-    for (size_t i = 0; i < met->count; i++) {
+    for (size_t i = 0; i < outcome->process_count; i++) {
         struct node_action *action = node_act(node, NODE_WATCH);
 
         if (action) /* without memory only time tells of its death */
-            action->watch = met->items[i];
+            action->watch = outcome->processes[i];
     }
-    met->count = 0;
 }
 
 static void apply(struct node *node, const struct node_moment *moment, raft_index index)
 {
     const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
     bool is_working = raft_is_working(&node->raft, moment->now);
-    struct table_result *results = NULL;
-    size_t count = 0;
+    struct table_outcome *outcome = &node->actions->outcome;
     enum gavel_status status = GAVEL_OK;
     struct node_action *action;
 
@@ -39,23 +35,21 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
     ASSERT(index > node->table->index);
     ASSERT(index <= node->raft.commit);
     if (entry->kind == RAFT_ENTRY_DATA) {
-        node->table->now = moment->now;
-        status = table_apply_ops(node->table, index, entry->data, entry->size, &results, &count);
+        status = table_apply_ops(node->table, index, entry->data, entry->size, outcome);
         if (status == GAVEL_ERR_NO_MEMORY) {
             node_act(node, NODE_FAIL)->failure = status;
             return;
         }
-        frontend_applied(&node->frontend, moment->now, is_working, index, entry->term, status, results,
-                         count);
+        frontend_applied(&node->frontend, moment->now, is_working, index, entry->term, status,
+                         outcome->results, outcome->count);
     }
-    node->actions->results = results;
     action = node_act(node, NODE_APPLIED);
     action->applied.index = index;
     action->applied.entry = entry;
     action->applied.status = status;
-    action->applied.results = results;
-    action->applied.count = count;
-    watch_processes(node);
+    action->applied.results = outcome->results;
+    action->applied.count = outcome->count;
+    watch_processes(node, outcome);
 }
 
 static void restore(struct node *node)

@@ -38,7 +38,6 @@ enum gavel_status node_init(struct node *node, struct table *table, const struct
         *node = (struct node){0};
         return status;
     }
-    table->met.is_kept = true;
     forwarder_init(&node->forwarder);
     frontend_init(&node->frontend, table, settings->drift_ppm);
     STAILQ_INIT(&node->held);

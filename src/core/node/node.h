@@ -163,7 +163,7 @@ struct node_actions {
     struct node_helds released;
     struct frontend_replies replies;
     struct forwarder_answers answers;
-    struct table_result *results;
+    struct table_outcome outcome;
     uint8_t *deaths;
 };
 

@@ -9,15 +9,17 @@
  * goes in portions, and so do its proposals, so that ten thousand sessions that
  * end at once hold up nobody else.
  *
- * Groups that need attention are in a list that the table keeps. They are
- * looked at in rounds, too, whenever something was applied or is due: whoever
- * was looked at goes to the end of the list, so that the next portion begins
- * with those who waited longest, whatever is applied in between.
+ * The table knows which groups need attention. They are looked at in rounds,
+ * too, whenever something was applied or is due. The next portion begins behind
+ * the group that was looked at last, so that everybody has a turn, whatever is
+ * applied in between.
  */
 #include "core/session/frontend_internal.h"
 
 #include "base/assert.h"
 #include "base/planted.h"
+
+#include <stdio.h>
 
 /* Sessions in one tick, and commands of TABLE_OPS_MAX operations. */
 #define LOOK_MAX 8192
@@ -163,13 +165,13 @@ static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct por
 
     for (size_t looked = 0; session && looked < LOOK_MAX; session = table_session_next(session), looked++) {
         gavel_ns ends_at = frontend_session_ends_at(frontend, session);
+        bool is_closing = ends_at <= now && frontend_is_closing_session(frontend, session);
 
-        if (frontend_is_closing_session(frontend, session) || ends_at <= now)
+        if (ends_at <= now)
             found_at = ns_min(found_at, now + LATER); /* until it is gone */
         else
             found_at = ns_min(found_at, ends_at);
-        if (ends_at <= now && !frontend_is_closing_session(frontend, session) &&
-            !close_session(portion, session))
+        if (ends_at <= now && !is_closing && !close_session(portion, session))
             break;
     }
     frontend->expiry.session = session ? session->id : 0;
@@ -187,12 +189,14 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
     bool is_of_session = group->is_held && group->session;
     bool is_wished = group->is_held && group->wish_epoch == group->epoch && group->wish_epoch != 0;
     bool is_wish_limited = is_wished && group->wish_timeout_ms > 0;
+    const struct heard_group *heard = heard_group(&frontend->heard, group);
+    gavel_ns wished_at = heard ? heard->wished_at : 0;
     gavel_ns at = NEVER;
 
     if (PLANTED(WISH_FOR_EVER))
         is_wish_limited = false;
     *ret_need = NEEDS_NOTHING;
-    if (frontend_is_closing_group(frontend, group))
+    if (heard && frontend_is_closing(frontend, &heard->closing))
         return NEVER;
     if (!is_of_session && !group->is_done && table_group_next_in_line(group)) {
         at = frontend_lease_ends_at(frontend, group);
@@ -201,8 +205,7 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
         *ret_need = NEEDS_LAPSE;
     }
     if (is_wish_limited) {
-        gavel_ns over_at =
-            ns_max(group->seen.wished_at, frontend->began_at) + ns_from_ms(group->wish_timeout_ms);
+        gavel_ns over_at = ns_max(wished_at, frontend->began_at) + ns_from_ms(group->wish_timeout_ms);
 
         if (over_at < at)
             *ret_need = NEEDS_NO_WISH;
@@ -210,8 +213,8 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
     }
     if (!is_wished && is_of_session && table_group_better(group)) {
         at = frontend_granted_at(frontend, group) + ns_from_ms(group->min_mandate_ms);
-        if (group->seen.wished_at != 0) /* there was one, and it is over */
-            at = ns_max(at, group->seen.wished_at + PREEMPT_AGAIN);
+        if (wished_at != 0) /* there was one, and it is over */
+            at = ns_max(at, wished_at + PREEMPT_AGAIN);
         *ret_need = NEEDS_WISH;
     }
     if (at != NEVER)
@@ -270,26 +273,24 @@ static bool look_at_group(struct frontend *frontend, gavel_ns now, bool is_fresh
 
 static void look_at_groups(struct frontend *frontend, gavel_ns now, bool is_fresh, struct portion *portion)
 {
-    struct table_attention *attention = &frontend->table->attention;
     struct table_group *group;
+    size_t looked = 0;
 
     if (!frontend->expiry.is_in_round) {
         frontend->expiry.is_in_round = true;
-        frontend->expiry.round++;
+        frontend->expiry.group[0] = '\0';
         frontend->expiry.groups_found_at = NEVER;
         frontend->expiry.has_news = false;
     }
-    for (size_t looked = 0;
-         (group = TAILQ_FIRST(attention)) && group->seen.round != frontend->expiry.round;) {
+    for (group = table_attention_from(frontend->table, frontend->expiry.group); group;
+         group = table_attention_next(group)) {
         if (looked >= LOOK_GROUPS_MAX || !look_at_group(frontend, now, is_fresh, portion, group)) {
+            (void)snprintf(frontend->expiry.group, sizeof frontend->expiry.group, "%s", group->name);
             frontend->expiry.groups_due_at = now + MORE;
             return;
         }
         ASSERT(group->has_attention);
         looked += 1 + group->candidate_count;
-        group->seen.round = frontend->expiry.round;
-        TAILQ_REMOVE(attention, group, in_attention);
-        TAILQ_INSERT_TAIL(attention, group, in_attention);
     }
     frontend->expiry.is_in_round = false;
     frontend->expiry.groups_due_at = frontend->expiry.groups_found_at;

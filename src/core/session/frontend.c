@@ -71,6 +71,8 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
     gavel__command__free_unpacked(waiting->command, NULL);
     free(waiting->bytes);
     free(waiting);
+    if (!frontend->is_open && frontend->waiting_count == 0)
+        heard_done(&frontend->heard, 0); /* nothing is under way any more, see frontend_close() */
 }
 
 static void close_ends(struct frontend *frontend, const struct frontend_waiting *waiting)
@@ -141,6 +143,8 @@ void frontend_done(struct frontend *frontend)
     ASSERT(frontend->waiting_bytes == 0);
     ASSERT(frontend->flight_ops == 0);
     ASSERT(RB_EMPTY(&frontend->requests));
+    heard_done(&frontend->heard, 0);
+    applied_done(&frontend->applied);
 }
 
 void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
@@ -152,6 +156,9 @@ void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
     ASSERT(TAILQ_EMPTY(&frontend->batch));
     if (term != frontend->term) /* whatever of the term before is in the log was applied before ours began */
         dismiss_all(frontend, &frontend->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+    if (term != frontend->term)
+        heard_done(&frontend->heard, (uint64_t)now);
+    applied_mark(&frontend->applied, frontend->table->revision, now);
     frontend->is_open = true;
     frontend->term = term;
     frontend->began_at = now;
@@ -168,6 +175,8 @@ void frontend_close(struct frontend *frontend)
     excuse_all(frontend);
     dismiss_all(frontend, &frontend->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     ASSERT(TAILQ_EMPTY(&frontend->draft));
+    if (frontend->waiting_count == 0)
+        heard_done(&frontend->heard, 0);
 }
 
 static void refuse(struct frontend *frontend, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
@@ -323,6 +332,9 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     status = GAVEL_ERR_STORE_UNAVAILABLE;
     if (request && waiting->size > FRONTEND_WAITING_BYTES_MAX - frontend->waiting_bytes)
         goto out;
+    status = heard_reserve(&frontend->heard, frontend->table);
+    if (status != GAVEL_OK)
+        goto out;
     ASSERT(frontend->is_open);
     ASSERT(frontend->term > 0);
     ASSERT(waiting->command->n_ops == count);
@@ -465,6 +477,7 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     struct frontend_moment moment = {.now = now};
 
     frontend->expiry.has_news = true;
+    applied_mark(&frontend->applied, frontend->table->revision, now);
     while (waiting && (waiting->index < index || (waiting->index == index && waiting->term != term))) {
         struct frontend_waiting *next = TAILQ_NEXT(waiting, in_list);
 
@@ -480,7 +493,7 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     moment.wall_ms = waiting->wall_ms;
     close_ends(frontend, waiting);
     for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
-        frontend_hear(frontend, &moment, waiting->command->ops[i], results[i].status);
+        (void)frontend_hear(frontend, &moment, waiting->command->ops[i], results[i].status);
     finish(frontend, now, is_working, waiting, status, results, count);
     waiting_free(frontend, waiting);
 }

@@ -6,8 +6,8 @@
  * takes out commands for the log and answers. The frontend calls nobody.
  *
  *     Request ──► check ──► batch ──► (Raft commits, the table applies) ──► frontend_applied() ──► Reply
- *        └── renewals and heartbeats that change nothing ──► `seen` of the table ───────────────► Reply
- *     KeepAlive ──► `seen` ──► Kept
+ *        └── renewals and heartbeats that change nothing ──► heard.h ───────────────────────────► Reply
+ *     KeepAlive ──► heard.h ──► Kept
  *     Ask ──► the table ──► Answer
  *
  * Everything is answered only while the leader has its lease (is_working), so
@@ -34,6 +34,9 @@
 #ifndef CORE_SESSION_FRONTEND_H
 #define CORE_SESSION_FRONTEND_H
 
+#include "base/record.h"
+#include "core/session/applied.h"
+#include "core/session/heard.h"
 #include "core/table/table.h"
 #include "wire/client.pb-c.h"
 
@@ -84,6 +87,8 @@ struct frontend {
     uint64_t generation;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
+    struct heard heard;               /* what this node has heard while it led */
+    struct applied applied;           /* when which revision was applied, also while others led */
     struct frontend_waitings waiting; /* proposed, in order of index */
     struct frontend_waitings draft;   /* to be proposed */
     struct frontend_waitings
@@ -94,15 +99,15 @@ struct frontend {
     size_t waiting_bytes;
     size_t flight_ops;
     struct {
-        bool is_idle;               /* the leader had no lease when it was last looked at */
-        gavel_ns sessions_due_at;   /* no session ends before */
-        gavel_ns sessions_found_at; /* the same, as far as the present round has come */
-        uint64_t session;           /* where it goes on */
-        gavel_ns groups_due_at;     /* no group needs attention before */
-        gavel_ns groups_found_at;   /* the same, as far as the present round has come */
-        uint64_t round;             /* of looking at groups */
-        bool is_in_round;           /* not all of them were looked at in it */
-        bool has_news;              /* something was applied since it began */
+        bool is_idle;                   /* the leader had no lease when it was last looked at */
+        gavel_ns sessions_due_at;       /* no session ends before */
+        gavel_ns sessions_found_at;     /* the same, as far as the present round has come */
+        uint64_t session;               /* where it goes on */
+        gavel_ns groups_due_at;         /* no group needs attention before */
+        gavel_ns groups_found_at;       /* the same, as far as the present round has come */
+        bool is_in_round;               /* not all of them were looked at in it */
+        char group[NAME_MAX_BYTES + 1]; /* where it goes on */
+        bool has_news;                  /* something was applied since it began */
     } expiry;
     struct {
         uint64_t requests;

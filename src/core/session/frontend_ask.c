@@ -45,10 +45,12 @@ static void hide(const struct table_group *group, struct frontend_known known, G
 void frontend_show_group(const struct frontend *frontend, const struct table_group *group, gavel_ns now,
                          struct frontend_known known, Gavel__Group *ret_group)
 {
+    const struct heard_group *heard = frontend ? heard_group(&frontend->heard, group) : NULL;
+
     table_group_show(group, ret_group);
     hide(group, known, ret_group);
     ret_group->renewed_wall_ms =
-        group->seen.renewed_wall_ms != 0 ? group->seen.renewed_wall_ms : group->since_wall_ms;
+        heard && heard->renewed_wall_ms != 0 ? heard->renewed_wall_ms : group->since_wall_ms;
     if (!group->is_held) {
         ret_group->is_expired = group->version != 0;
         ret_group->remaining_ms = 0;
@@ -160,7 +162,7 @@ static size_t choose(const struct frontend *frontend, const struct table_group *
         shown[chosen].instance = instance_shown(candidate, ask);
         if (candidate->session && candidate->session->id != ask->session)
             shown[chosen].session = candidate->session->create_revision; /* see hide() */
-        shown[chosen++].beats = candidate->seen.beats;
+        shown[chosen++].beats = frontend ? frontend_beats(frontend, candidate) : 0;
     }
     return chosen;
 }

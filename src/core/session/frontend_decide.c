@@ -162,27 +162,30 @@ static void decide_wish(struct frontend *frontend, gavel_ns now, Gavel__Wish *wi
  * of their machine. That is believed until the dead one beats: then it has its place back, and nobody is
  * believed any more who says the same of it.
  */
-static bool may_replace(const struct frontend *frontend, gavel_ns now, const Gavel__Register *registration,
-                        struct table_candidate *other)
+static bool may_replace(struct frontend *frontend, gavel_ns now, const Gavel__Register *registration,
+                        const struct table_candidate *other)
 {
+    struct heard_candidate *heard = heard_of_candidate(&frontend->heard, other);
     bool is_named =
         registration->replaces_instance != 0 && (registration->replaces_instance == other->instance ||
                                                  registration->replaces_instance == other->joined_revision);
 
-    if (other->seen.displaced != 0 && other->seen.displaced == registration->instance)
+    if (!heard)
+        return false; /* no memory: it is asked again */
+    if (heard->displaced != 0 && heard->displaced == registration->instance)
         return true;
     if (ms_from_ns(now - frontend_beat_at(frontend, other)) > registration->timeout_ms)
         return true;
-    if (is_named && !other->seen.was_displaced)
-        other->seen.is_called_dead = true;
-    return is_named && !other->seen.was_displaced;
+    if (is_named && !heard->was_displaced)
+        heard->is_called_dead = true;
+    return is_named && !heard->was_displaced;
 }
 
 static void decide_register(struct frontend *frontend, gavel_ns now, Gavel__Register *registration,
                             struct frontend_verdict *verdict)
 {
     const struct table_group *group = table_group_find(frontend->table, registration->group);
-    struct table_candidate *other = group ? table_candidate_find(group, registration->id) : NULL;
+    const struct table_candidate *other = group ? table_candidate_find(group, registration->id) : NULL;
 
     if (!other || (!other->session && other->instance == registration->instance))
         return;
@@ -192,7 +195,7 @@ static void decide_register(struct frontend *frontend, gavel_ns now, Gavel__Regi
     }
     verdict->status = GAVEL_ERR_ID_IN_USE;
     verdict->other_instance = other->joined_revision; /* as lists have it */
-    verdict->other_beats = other->seen.beats;
+    verdict->other_beats = frontend_beats(frontend, other);
     verdict->message = frontend_sentence(
         "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); choose another id or stop that process",
         other->id, registration->group,
@@ -203,6 +206,7 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
                             const Gavel__Register *registration)
 {
     struct table_group *group = table_group_find(frontend->table, registration->group);
+    struct heard_candidate *heard;
     struct table_candidate *candidate;
     Gavel__Leave leaves[FORGET_MAX];
     Gavel__Op ops[FORGET_MAX];
@@ -215,8 +219,10 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
     TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         gavel_ms age_ms = ms_from_ns(moment->now - frontend_beat_at(frontend, candidate));
 
-        if (candidate->session || candidate->seen.beat_at == FRONTEND_LEAVING ||
-            age_ms <= FORGET_TIMES * registration->timeout_ms)
+        if (candidate->session || age_ms <= FORGET_TIMES * registration->timeout_ms)
+            continue;
+        heard = heard_of_candidate(&frontend->heard, candidate);
+        if (!heard || heard->beat_at == FRONTEND_LEAVING)
             continue;
         gavel__leave__init(&leaves[count]);
         leaves[count].group = group->name;
@@ -226,7 +232,7 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
         ops[count].what_case = GAVEL__OP__WHAT_LEAVE;
         ops[count].leave = &leaves[count];
         list[count] = &ops[count];
-        candidate->seen.beat_at = FRONTEND_LEAVING;
+        heard->beat_at = FRONTEND_LEAVING;
         if (++count == FORGET_MAX)
             break;
     }

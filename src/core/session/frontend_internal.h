@@ -89,6 +89,18 @@ void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
 void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
                             const Gavel__Register *registration);
 
+/* ---- frontend_closing.c: what is proposed, and not applied yet ---- */
+
+/* Its end, or a claim over it, is proposed, and the outcome is not known. */
+bool frontend_is_closing(const struct frontend *frontend, const struct heard_closing *closing);
+bool frontend_is_closing_session(const struct frontend *frontend, const struct table_session *session);
+bool frontend_is_closing_group(const struct frontend *frontend, const struct table_group *group);
+/* Whether that very end, of a session or a lease mandate, is under way already, or another one. */
+bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op);
+/* An operation of a command that goes to the log, and its outcome. */
+void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op);
+void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term);
+
 /* ---- frontend_renew.c: what was heard of whom ---- */
 
 gavel_ns frontend_heard_at(const struct frontend *frontend, const struct table_session *session);
@@ -98,28 +110,27 @@ gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table
 gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session);
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group);
 
-/* Its end, or a claim over it, is proposed, and the outcome is not known. */
-bool frontend_is_closing_session(const struct frontend *frontend, const struct table_session *session);
-bool frontend_is_closing_group(const struct frontend *frontend, const struct table_group *group);
-/* Whether that very end, of a session or a lease mandate, is under way already, or another one. */
-bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op);
-/* An operation of a command that goes to the log, and its outcome. */
-void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op);
-void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term);
+/* Heartbeats of a candidate, as it says. */
+uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate);
 
-/* Whether the operation is a renewal or a heartbeat that changes nothing; if so frontend_renew() does it. */
+/* Whether the operation is a renewal or a heartbeat that changes nothing; if so frontend_renew() does it.
+ * That is false if there is no memory. */
 bool frontend_is_volatile(const struct frontend *frontend, const Gavel__Op *op);
-void frontend_renew(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op);
-/* The operation goes to the log; it was applied: what it tells of somebody's life counts from now. */
+GAVEL_CHECKED bool frontend_renew(struct frontend *frontend, const struct frontend_moment *moment,
+                                  const Gavel__Op *op);
+/* The operation goes to the log; it was applied: what it tells of somebody's life counts from now. False: no
+ * memory. What was just applied then counts from when it was applied all the same. */
 void frontend_hear_coming(struct frontend *frontend, const struct frontend_moment *moment,
                           const Gavel__Op *op);
-void frontend_hear(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
+bool frontend_hear(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
                    enum gavel_status status);
 /* The same when the outcome is told again; the request is the newest of its session. */
-void frontend_hear_again(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
-                         enum gavel_status status);
+GAVEL_CHECKED bool frontend_hear_again(struct frontend *frontend, const struct frontend_moment *moment,
+                                       const Gavel__Op *op, enum gavel_status status);
 /* Whether somebody counts a deadline from the answer. */
 bool frontend_extends(const Gavel__Op *op);
+
+/* ---- frontend_keep.c ---- */
 
 void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct frontend_ticket ticket,
                          const Gavel__KeepAlive *keep_alive);

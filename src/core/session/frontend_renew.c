@@ -8,38 +8,55 @@
  * What was not heard since this node began to lead, or to move again after a
  * stall, counts as heard at that moment; so instants that are left over from
  * an earlier time can only be too late to matter, never too early.
- *
- * Closing. Once the end of a session is proposed, or a claim over a mandate
- * that has run out, nothing that is heard of it is taken as a sign of life
- * until the outcome is known: an answer now would promise what the log is
- * about to take away. A renewal goes to the log then, behind the claim.
- * Proposals are counted, for there may be several.
  */
 #include "core/session/frontend_internal.h"
 
 #include "base/assert.h"
 #include "base/planted.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+/* ---- when ---- */
+
+/* When this node applied a revision. Of one that it does not know it counts from when it began to lead. */
+static gavel_ns applied_by(const struct frontend *frontend, uint64_t revision)
+{
+    gavel_ns at = applied_at(&frontend->applied, revision);
+
+    return at != NEVER ? at : frontend->began_at;
+}
 
 gavel_ns frontend_heard_at(const struct frontend *frontend, const struct table_session *session)
 {
-    if (PLANTED(SILENCE_FROM_BEFORE) && session->seen.heard_at != 0)
-        return session->seen.heard_at;
-    return ns_max(session->seen.heard_at, frontend->began_at);
+    const struct heard_session *heard = heard_session(&frontend->heard, session);
+    gavel_ns at =
+        heard && heard->heard_at != 0 ? heard->heard_at : applied_by(frontend, session->create_revision);
+
+    if (PLANTED(SILENCE_FROM_BEFORE))
+        return at;
+    return ns_max(at, frontend->began_at);
 }
 
 gavel_ns frontend_beat_at(const struct frontend *frontend, const struct table_candidate *candidate)
 {
-    return ns_max(candidate->seen.beat_at, frontend->began_at);
+    const struct heard_candidate *heard = heard_candidate(&frontend->heard, candidate);
+    gavel_ns at =
+        heard && heard->beat_at != 0 ? heard->beat_at : applied_by(frontend, candidate->joined_revision);
+
+    return ns_max(at, frontend->began_at);
 }
 
-/* Every node notes when it applies a grant, which is never before the grant; after a snapshot it is not
- * known. */
+uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate)
+{
+    const struct heard_candidate *heard = heard_candidate(&frontend->heard, candidate);
+
+    return heard ? heard->beats : 0;
+}
+
+/* Every node notes when it applies a grant, which is never before the grant. */
 gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table_group *group)
 {
-    return group->seen.granted_at != 0 ? group->seen.granted_at : frontend->began_at;
+    return applied_by(frontend, group->epoch);
 }
 
 gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session)
@@ -53,106 +70,15 @@ gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct 
 
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group)
 {
-    gavel_ns from = ns_max(ns_max(group->seen.renewed_at, group->seen.granted_at), frontend->began_at);
+    const struct heard_group *heard = heard_group(&frontend->heard, group);
+    /* Of a vacant group it is the time since it became so. */
+    gavel_ns at = heard && heard->renewed_at != 0 ? heard->renewed_at : applied_by(frontend, group->version);
+    gavel_ns from = ns_max(at, frontend->began_at);
 
     if (PLANTED(CLAIM_OVER_RENEWAL))
-        from = group->seen.granted_at;
+        from = frontend_granted_at(frontend, group);
 
     return from + ns_stretch(ns_from_ms(group->lease_ms), frontend->drift_ppm);
-}
-
-/* ---- closing ---- */
-
-bool frontend_is_closing_session(const struct frontend *frontend, const struct table_session *session)
-{
-    return session->seen.closing_term == frontend->term && session->seen.closing_count > 0;
-}
-
-bool frontend_is_closing_group(const struct frontend *frontend, const struct table_group *group)
-{
-    return group->seen.closing_term == frontend->term && group->seen.closing_count > 0;
-}
-
-static void count_up(uint64_t *closing_term, uint32_t *closing_count, uint64_t term)
-{
-    if (*closing_term != term)
-        *closing_count = 0;
-    ASSERT(term > 0);
-    *closing_term = term;
-    (*closing_count)++;
-}
-
-static void count_down(uint64_t *closing_term, uint32_t *closing_count, uint64_t term)
-{
-    if (*closing_term != term || *closing_count == 0)
-        return;
-    ASSERT(term > 0);
-    if (--*closing_count == 0)
-        *closing_term = 0;
-}
-
-/* The session or the group whose end, or wish, an operation is. A wish ends nothing; it is counted so that
- * the expiry does not propose it twice. Deaths are told again and again until the table knows of them. */
-static void find_closing(const struct frontend *frontend, const Gavel__Op *op,
-                         struct table_session **ret_session, struct table_group **ret_group)
-{
-    *ret_session = NULL;
-    *ret_group = NULL;
-    switch (op->what_case) {
-    case GAVEL__OP__WHAT_CLOSE_SESSION:
-        *ret_session = table_session_find(frontend->table, op->close_session->session);
-        break;
-    case GAVEL__OP__WHAT_CLAIM:
-        if (op->claim->must_be_expired)
-            *ret_group = table_group_find(frontend->table, op->claim->group);
-        break;
-    case GAVEL__OP__WHAT_LAPSE:
-        *ret_group = table_group_find(frontend->table, op->lapse->group);
-        break;
-    case GAVEL__OP__WHAT_RELEASE:
-        if (op->release->is_dead)
-            *ret_group = table_group_find(frontend->table, op->release->group);
-        break;
-    case GAVEL__OP__WHAT_WISH:
-        *ret_group = table_group_find(frontend->table, op->wish->group);
-        break;
-    default:
-        break;
-    }
-}
-
-bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op)
-{
-    struct table_session *session;
-    struct table_group *group;
-
-    find_closing(frontend, op, &session, &group);
-    return (session && frontend_is_closing_session(frontend, session)) ||
-           (group && frontend_is_closing_group(frontend, group));
-}
-
-void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op)
-{
-    struct table_session *session;
-    struct table_group *group;
-
-    find_closing(frontend, op, &session, &group);
-    if (session)
-        count_up(&session->seen.closing_term, &session->seen.closing_count, frontend->term);
-    if (group)
-        count_up(&group->seen.closing_term, &group->seen.closing_count, frontend->term);
-}
-
-void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term)
-{
-    struct table_session *session;
-    struct table_group *group;
-
-    find_closing(frontend, op, &session, &group);
-    if (session)
-        count_down(&session->seen.closing_term, &session->seen.closing_count, term);
-    if (group)
-        count_down(&group->seen.closing_term, &group->seen.closing_count, term);
 }
 
 /* ---- renewals and heartbeats ---- */
@@ -185,9 +111,10 @@ static struct table_candidate *find_registered(const struct frontend *frontend,
 static bool is_known(const struct frontend *frontend, const Gavel__Register *registration)
 {
     const struct table_candidate *candidate = find_registered(frontend, registration);
+    const struct heard_candidate *heard = candidate ? heard_candidate(&frontend->heard, candidate) : NULL;
+    bool is_leaving = heard && heard->beat_at == FRONTEND_LEAVING;
 
-    return candidate && candidate->seen.beat_at != FRONTEND_LEAVING &&
-           strcmp(candidate->address, registration->address) == 0 &&
+    return candidate && !is_leaving && strcmp(candidate->address, registration->address) == 0 &&
            candidate->priority == registration->priority &&
            candidate->is_eligible == !registration->is_ineligible &&
            is_same_process(&candidate->process, registration->process);
@@ -204,30 +131,41 @@ bool frontend_is_volatile(const struct frontend *frontend, const Gavel__Op *op)
     return op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE && is_known(frontend, op->register_candidate);
 }
 
-static void beat(struct table_candidate *candidate, const struct frontend_moment *moment, uint64_t beats)
+/* False: no memory. */
+static bool beat(struct frontend *frontend, const struct table_candidate *candidate,
+                 const struct frontend_moment *moment, uint64_t beats)
 {
-    ASSERT(candidate);
-    ASSERT(!candidate->session); /* a session is kept alive as a whole */
-    candidate->seen.beat_at = moment->now;
-    candidate->seen.beat_wall_ms = moment->wall_ms;
-    candidate->seen.beats = beats;
+    struct heard_candidate *heard = heard_of_candidate(&frontend->heard, candidate);
+
+    if (!heard)
+        return false;
+    heard->beat_at = moment->now;
+    heard->beats = beats;
+    return true;
 }
 
-static void renewed(struct table_group *group, const struct frontend_moment *moment)
+/* Likewise. */
+static bool renewed(struct frontend *frontend, const struct table_group *group,
+                    const struct frontend_moment *moment)
 {
-    ASSERT(group);
+    struct heard_group *heard;
+
     ASSERT(group->is_held);
     ASSERT(!group->session); /* a lease mandate */
-    group->seen.renewed_at = moment->now;
-    group->seen.renewed_wall_ms = moment->wall_ms;
+    if (heard_reserve(&frontend->heard, frontend->table) != GAVEL_OK)
+        return false;
+    heard = heard_of_group(&frontend->heard, group);
+    heard->renewed_at = moment->now;
+    heard->renewed_wall_ms = moment->wall_ms;
+    return true;
 }
 
-void frontend_renew(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op)
+bool frontend_renew(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op)
 {
     if (op->what_case == GAVEL__OP__WHAT_RENEW)
-        renewed(table_group_find(frontend->table, op->renew->group), moment);
-    else
-        beat(find_registered(frontend, op->register_candidate), moment, op->register_candidate->beats);
+        return renewed(frontend, table_group_find(frontend->table, op->renew->group), moment);
+    return beat(frontend, find_registered(frontend, op->register_candidate), moment,
+                op->register_candidate->beats);
 }
 
 /*
@@ -238,17 +176,17 @@ void frontend_renew(struct frontend *frontend, const struct frontend_moment *mom
 void frontend_hear_coming(struct frontend *frontend, const struct frontend_moment *moment,
                           const Gavel__Op *op)
 {
-    struct table_session *session;
-    struct table_group *group;
+    const struct table_session *session;
+    const struct table_group *group;
 
     if (op->what_case == GAVEL__OP__WHAT_OPEN_SESSION) {
         session = table_session_find(frontend->table, op->open_session->session);
         if (session && !frontend_is_closing_session(frontend, session))
-            session->seen.heard_at = moment->now;
+            heard_of_session(&frontend->heard, session)->heard_at = moment->now;
     } else if (op->what_case == GAVEL__OP__WHAT_RENEW) {
         group = table_group_find(frontend->table, op->renew->group);
         if (group && is_holder(group, op->renew))
-            renewed(group, moment);
+            (void)renewed(frontend, group, moment); /* it has its place */
     }
 }
 
@@ -258,65 +196,82 @@ static bool is_claimed(const struct table_group *group, const Gavel__Claim *clai
            group->nonce_low == claim->nonce_low && strcmp(group->holder, claim->holder) == 0;
 }
 
+static bool hear_opening(struct frontend *frontend, const struct frontend_moment *moment, uint64_t id)
+{
+    const struct table_session *session = table_session_find(frontend->table, id);
+
+    if (!session || frontend_is_closing_session(frontend, session))
+        return true;
+    if (heard_reserve(&frontend->heard, frontend->table) != GAVEL_OK)
+        return false;
+    heard_of_session(&frontend->heard, session)->heard_at = moment->now;
+    expiry_session_ends(frontend, frontend_session_ends_at(frontend, session));
+    return true;
+}
+
+static bool hear_wish(struct frontend *frontend, const struct frontend_moment *moment,
+                      const Gavel__Wish *wish)
+{
+    const struct table_group *group = table_group_find(frontend->table, wish->group);
+
+    if (!group || !group->is_held || group->epoch != wish->epoch)
+        return true;
+    if (heard_reserve(&frontend->heard, frontend->table) != GAVEL_OK)
+        return false;
+    heard_of_group(&frontend->heard, group)->wished_at = moment->now;
+    return true;
+}
+
 /* Of a repeated request the outcome is told again, but the table may have moved on: each looks at it anew. */
-void frontend_hear(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
+bool frontend_hear(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
                    enum gavel_status status)
 {
-    struct table_session *session;
-    struct table_candidate *candidate;
-    struct table_group *group;
+    const struct table_candidate *candidate;
+    const struct table_group *group;
 
     if (status != GAVEL_OK)
-        return;
+        return true;
     switch (op->what_case) {
     case GAVEL__OP__WHAT_OPEN_SESSION:
-        session = table_session_find(frontend->table, op->open_session->session);
-        if (!session || frontend_is_closing_session(frontend, session))
-            return;
-        session->seen.heard_at = moment->now;
-        expiry_session_ends(frontend, frontend_session_ends_at(frontend, session));
-        return;
+        return hear_opening(frontend, moment, op->open_session->session);
     case GAVEL__OP__WHAT_CLOSE_SESSION:
         frontend->counts.expired += op->close_session->ending == GAVEL__ENDING__ENDING_EXPIRED;
-        return;
+        return true;
     case GAVEL__OP__WHAT_CLAIM:
         group = table_group_find(frontend->table, op->claim->group);
-        if (group && is_claimed(group, op->claim)) /* other claims were over the mandate before */
-            renewed(group, moment);
-        return;
+        /* other claims were over the mandate before */
+        return !group || !is_claimed(group, op->claim) || renewed(frontend, group, moment);
     case GAVEL__OP__WHAT_RENEW:
         group = table_group_find(frontend->table, op->renew->group);
-        if (group && is_holder(group, op->renew) && !frontend_is_closing_group(frontend, group))
-            renewed(group, moment);
-        return;
+        return !group || !is_holder(group, op->renew) || frontend_is_closing_group(frontend, group) ||
+               renewed(frontend, group, moment);
     case GAVEL__OP__WHAT_WISH:
         /* Of one that is over, too: the expiry leaves the leader alone for a while then. */
-        group = table_group_find(frontend->table, op->wish->group);
-        if (group && group->is_held && group->epoch == op->wish->epoch)
-            group->seen.wished_at = moment->now;
-        return;
+        return hear_wish(frontend, moment, op->wish);
     case GAVEL__OP__WHAT_LAPSE:
         frontend->counts.lapsed++;
-        return;
+        return true;
     case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
         candidate = find_registered(frontend, op->register_candidate);
-        if (candidate)
-            beat(candidate, moment, op->register_candidate->beats);
-        return;
+        return !candidate || beat(frontend, candidate, moment, op->register_candidate->beats);
+    case GAVEL__OP__WHAT_LEAVE:
+        heard_leave(&frontend->heard, op->leave->group, op->leave->id, op->leave->instance);
+        return true;
     default:
-        return;
+        return true;
     }
 }
 
-void frontend_hear_again(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
+bool frontend_hear_again(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
                          enum gavel_status status)
 {
     const struct table_group *group = table_group_find(frontend->table, table_op_group(op));
 
     /* A closing, a lapse or a wish happened once; only signs of life are worth hearing twice, and not while
      * somebody claims. */
-    if (frontend_extends(op) && !(group && frontend_is_closing_group(frontend, group)))
-        frontend_hear(frontend, moment, op, status);
+    if (!frontend_extends(op) || (group && frontend_is_closing_group(frontend, group)))
+        return true;
+    return frontend_hear(frontend, moment, op, status);
 }
 
 bool frontend_extends(const Gavel__Op *op)
@@ -331,68 +286,4 @@ bool frontend_extends(const Gavel__Op *op)
     default:
         return false;
     }
-}
-
-/* ---- keep-alives ---- */
-
-static bool may_keep(const Gavel__KeepAlive *keep_alive, size_t which, const struct table_session *session)
-{
-    return frontend_may_use(session, keep_alive->n_principals == keep_alive->n_sessions,
-                            which < keep_alive->n_principals ? keep_alive->principals[which] : 0);
-}
-
-/*
- * A node merges the keep-alives of its clients, and reads the answer by session. So what one client asks of
- * another's session must not be answered as the end of it if the other asks in the same frame.
- */
-static bool is_kept_by_another(const Gavel__KeepAlive *keep_alive, const struct table_session *session)
-{
-    if (PLANTED(ENDED_BY_ANOTHER))
-        return false;
-    for (size_t i = 0; i < keep_alive->n_sessions; i++)
-        if (keep_alive->sessions[i] == session->id && may_keep(keep_alive, i, session))
-            return true;
-    return false;
-}
-
-void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct frontend_ticket ticket,
-                         const Gavel__KeepAlive *keep_alive)
-{
-    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
-    Gavel__Kept kept = GAVEL__KEPT__INIT;
-    uint64_t *gone = NULL;
-
-    frontend->counts.keep_alives += keep_alive->n_sessions;
-    for (size_t i = 0; i < keep_alive->n_sessions; i++) {
-        struct table_session *session = table_session_find(frontend->table, keep_alive->sessions[i]);
-        bool is_kept;
-
-        if (session && !may_keep(keep_alive, i, session)) {
-            if (is_kept_by_another(keep_alive, session))
-                continue;
-            session = NULL;
-        }
-        is_kept = session && !frontend_is_closing_session(frontend, session);
-        if (PLANTED(KEPT_WHILE_ENDING))
-            is_kept = session;
-        if (is_kept) {
-            session->seen.heard_at = now;
-            continue;
-        }
-        if (!gone)
-            gone = malloc((keep_alive->n_sessions - i) * sizeof *gone);
-        if (!gone) {
-            kept.status = GAVEL_ERR_NO_MEMORY; /* nothing is known about any of them */
-            kept.n_gone = 0;
-            break;
-        }
-        gone[kept.n_gone++] = keep_alive->sessions[i];
-    }
-    ASSERT(kept.n_gone <= keep_alive->n_sessions);
-    kept.tag = keep_alive->tag;
-    kept.gone = gone;
-    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
-    frame.kept = &kept;
-    frontend_reply_frame(frontend, ticket, &frame);
-    free(gone);
 }

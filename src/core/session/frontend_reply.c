@@ -197,7 +197,8 @@ struct slot {
     char message[FRONTEND_MESSAGE_MAX];
 };
 
-static void tell_other(const struct table_group *group, const Gavel__Op *op, Gavel__OpResult *result)
+static void tell_other(const struct frontend *frontend, const struct table_group *group, const Gavel__Op *op,
+                       Gavel__OpResult *result)
 {
     const struct table_candidate *other =
         group ? table_candidate_find(group, op->register_candidate->id) : NULL;
@@ -205,7 +206,7 @@ static void tell_other(const struct table_group *group, const Gavel__Op *op, Gav
     if (!other)
         return;
     result->other_instance = other->joined_revision; /* as lists have it */
-    result->other_beats = other->seen.beats;
+    result->other_beats = frontend_beats(frontend, other);
 }
 
 static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
@@ -235,7 +236,7 @@ static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
     if (outcome->status == GAVEL_OK)
         return;
     if (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE && outcome->status == GAVEL_ERR_ID_IN_USE)
-        tell_other(group, op, result);
+        tell_other(frontend, group, op, result);
     say(group, op, outcome, slot->message);
     result->message = slot->message;
 }

@@ -28,6 +28,18 @@ static void refuse(struct frontend *frontend, struct frontend_ticket ticket, con
     frontend_reply_status(frontend, ticket, request->tag, status, message);
 }
 
+static const char *why_not(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_ERR_NO_MEMORY:
+        return "the leader of the cluster is out of memory";
+    case GAVEL_ERR_STORE_UNAVAILABLE:
+        return "too many requests are under way at the leader of the cluster; ask again later";
+    default:
+        return "the request is larger than one command may be; send its operations apart";
+    }
+}
+
 /* ---- check ---- */
 
 static enum gavel_status check(const Gavel__Request *request, struct gavel_error *error)
@@ -153,6 +165,20 @@ static void answer_now(struct frontend *frontend, const struct frontend_moment *
     free(results);
 }
 
+/* All of them are volatile. */
+static void renew(struct frontend *frontend, const struct frontend_moment *moment,
+                  struct frontend_ticket ticket, const Gavel__Request *request)
+{
+    bool has_memory = true;
+
+    for (size_t i = 0; i < request->n_ops && has_memory; i++)
+        has_memory = frontend_renew(frontend, moment, request->ops[i]);
+    if (has_memory)
+        answer_now(frontend, moment, ticket, request, NULL);
+    else
+        refuse(frontend, ticket, request, GAVEL_ERR_NO_MEMORY, why_not(GAVEL_ERR_NO_MEMORY));
+}
+
 /* ---- known already ---- */
 
 static const char about_to_end[] = "the session is about to end; open another one";
@@ -169,6 +195,8 @@ static void repeat(struct frontend *frontend, const struct frontend_moment *mome
                    struct frontend_ticket ticket, const Gavel__Request *request,
                    const struct table_session *session)
 {
+    bool is_heard = true;
+
     frontend->counts.repeated++;
     if (session->result_count != request->n_ops) {
         refuse(frontend, ticket, request, GAVEL_ERR_STATE,
@@ -181,9 +209,10 @@ static void repeat(struct frontend *frontend, const struct frontend_moment *mome
     }
     /* Its client counts from the time it asked again. */
     for (size_t i = 0; i < request->n_ops; i++)
-        frontend_hear_again(frontend, moment, request->ops[i], session->results[i].status);
-    if (frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops, session->results,
-                               session->result_count, NULL) != GAVEL_OK)
+        is_heard =
+            frontend_hear_again(frontend, moment, request->ops[i], session->results[i].status) && is_heard;
+    if (!is_heard || frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops,
+                                            session->results, session->result_count, NULL) != GAVEL_OK)
         frontend_reply_status(frontend, ticket, request->tag, GAVEL_ERR_NOT_LEADER,
                               "out of memory; ask again");
 }
@@ -198,8 +227,10 @@ static void confirm(struct frontend *frontend, const struct frontend_moment *mom
         refuse(frontend, ticket, request, GAVEL_ERR_SESSION_GONE, about_to_end);
         return;
     }
-    frontend_hear_again(frontend, moment, request->ops[0], GAVEL_OK);
-    answer_now(frontend, moment, ticket, request, NULL);
+    if (frontend_hear_again(frontend, moment, request->ops[0], GAVEL_OK))
+        answer_now(frontend, moment, ticket, request, NULL);
+    else
+        refuse(frontend, ticket, request, GAVEL_ERR_NO_MEMORY, why_not(GAVEL_ERR_NO_MEMORY));
 }
 
 /* Whether it was answered, or will be, by what is known of its session. */
@@ -278,18 +309,6 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
     return GAVEL_OK;
 }
 
-static const char *why_not(enum gavel_status status)
-{
-    switch (status) {
-    case GAVEL_ERR_NO_MEMORY:
-        return "the leader of the cluster is out of memory";
-    case GAVEL_ERR_STORE_UNAVAILABLE:
-        return "too many requests are under way at the leader of the cluster; ask again later";
-    default:
-        return "the request is larger than one command may be; send its operations apart";
-    }
-}
-
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
                       struct frontend_ticket ticket, const Gavel__Request *request)
 {
@@ -320,9 +339,7 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
         return;
     }
     if (is_all_volatile(frontend, request)) {
-        for (size_t i = 0; i < request->n_ops; i++)
-            frontend_renew(frontend, moment, request->ops[i]);
-        answer_now(frontend, moment, ticket, request, NULL);
+        renew(frontend, moment, ticket, request);
         return;
     }
     status = decide(frontend, moment, request, &decided);

@@ -17,8 +17,6 @@ enum gavel_status step_refuse(struct step *step, enum gavel_status status, const
     return status;
 }
 
-gavel_ns step_now(const struct step *step) { return step->table->now; }
-
 Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *group)
 {
     Gavel__Change change;
@@ -32,20 +30,27 @@ Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *gr
 
 void step_meet(const struct step *step, const struct table_process *process)
 {
-    struct table_met *met = &step->table->met;
+    struct table_outcome *outcome = step->outcome;
+    size_t count = outcome->process_count;
 
-    if (process->pid <= 0 || !met->is_kept)
+    if (process->pid <= 0)
         return;
-    if (met->count == met->capacity) {
-        size_t capacity = met->capacity > 0 ? 2 * met->capacity : 16;
-        struct table_process *grown = realloc(met->items, capacity * sizeof *grown);
+    if ((count & (count - 1)) == 0) { /* full: it has room for the next power of two */
+        struct table_process *grown =
+            realloc(outcome->processes, (count > 0 ? 2 * count : 1) * sizeof *grown);
 
         if (!grown)
             return; /* then only time tells of its death */
-        met->items = grown;
-        met->capacity = capacity;
+        outcome->processes = grown;
     }
-    met->items[met->count++] = *process;
+    outcome->processes[outcome->process_count++] = *process;
+}
+
+void table_outcome_done(struct table_outcome *outcome)
+{
+    free(outcome->results);
+    free(outcome->processes);
+    *outcome = (struct table_outcome){0};
 }
 
 void step_tell(struct step *step, Gavel__Change *change)
@@ -132,7 +137,7 @@ static enum gavel_status carry_out(struct step *step, const Gavel__Op *op)
 /* One operation by itself. ERR_NO_MEMORY: it has changed nothing. */
 static enum gavel_status apply_op(struct table *table, struct table_session **session,
                                   const Gavel__Command *command, const Gavel__Op *op,
-                                  struct table_result *ret_result)
+                                  struct table_outcome *outcome, struct table_result *ret_result)
 {
     struct step step = {
         .table = table,
@@ -141,6 +146,7 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
         .generation = command->generation,
         .revision = table->revision + 1,
         .group = table_op_group(op),
+        .outcome = outcome,
         .why = "",
     };
     enum gavel_status status = table_op_check(op, false, NULL);
@@ -171,8 +177,7 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
 }
 
 /* What came of the newest request of a session, once more. */
-static enum gavel_status repeat(const struct table_session *session, struct table_result **ret_results,
-                                size_t *ret_count)
+static enum gavel_status repeat(const struct table_session *session, struct table_outcome *outcome)
 {
     struct table_result *copy = calloc(session->result_count, sizeof *copy);
 
@@ -180,22 +185,21 @@ static enum gavel_status repeat(const struct table_session *session, struct tabl
         return GAVEL_ERR_NO_MEMORY;
     memcpy(copy, session->results, session->result_count * sizeof *copy);
     ASSERT(session->result_count <= TABLE_OPS_MAX);
-    *ret_results = copy;
-    *ret_count = session->result_count;
+    outcome->results = copy;
+    outcome->count = session->result_count;
     return GAVEL_OK;
 }
 
 /* An opening that comes again after other requests: the session is open, and nothing is recorded. */
-static enum gavel_status confirm(const struct table *table, struct table_result **ret_results,
-                                 size_t *ret_count)
+static enum gavel_status confirm(const struct table *table, struct table_outcome *outcome)
 {
     struct table_result *result = calloc(1, sizeof *result);
 
     if (!result)
         return GAVEL_ERR_NO_MEMORY;
     *result = (struct table_result){.status = GAVEL_OK, .revision = table->revision, .why = ""};
-    *ret_results = result;
-    *ret_count = 1;
+    outcome->results = result;
+    outcome->count = 1;
     return GAVEL_OK;
 }
 
@@ -218,7 +222,7 @@ static void begin_generation(struct table *table, uint64_t generation)
 
 /* Carries out all operations. */
 static enum gavel_status apply_all(struct table *table, const Gavel__Command *command,
-                                   struct table_session *session, struct table_result **ret_results)
+                                   struct table_session *session, struct table_outcome *outcome)
 {
     struct table_result *results = calloc(command->n_ops, sizeof *results);
     struct table_result *kept = calloc(command->n_ops, sizeof *kept);
@@ -227,7 +231,7 @@ static enum gavel_status apply_all(struct table *table, const Gavel__Command *co
     if (status == GAVEL_OK)
         begin_generation(table, command->generation);
     for (size_t i = 0; i < command->n_ops && status == GAVEL_OK; i++)
-        status = apply_op(table, &session, command, command->ops[i], &results[i]);
+        status = apply_op(table, &session, command, command->ops[i], outcome, &results[i]);
     if (status != GAVEL_OK) {
         free(results);
         free(kept);
@@ -241,18 +245,18 @@ static enum gavel_status apply_all(struct table *table, const Gavel__Command *co
     } else {
         free(kept);
     }
-    *ret_results = results;
+    outcome->results = results;
+    outcome->count = command->n_ops;
     return GAVEL_OK;
 }
 
 /* Who asks, and whether it was done before. */
 static enum gavel_status apply_command(struct table *table, const Gavel__Command *command,
-                                       struct table_result **ret_results, size_t *ret_count)
+                                       struct table_outcome *outcome)
 {
     struct table_session *session =
         command->session != 0 ? table_session_find(table, command->session) : NULL;
     bool is_last = session && command->id == session->last_id;
-    enum gavel_status status;
 
     if (PLANTED(APPLIED_AGAIN))
         is_last = false;
@@ -262,27 +266,23 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
     if (command->session != 0 && !session && !is_opening(command))
         return GAVEL_ERR_SESSION_GONE;
     if (is_last)
-        return repeat(session, ret_results, ret_count);
+        return repeat(session, outcome);
     if (session && command->id < session->last_id && is_opening(command))
-        return confirm(table, ret_results, ret_count);
+        return confirm(table, outcome);
     if (session && command->id < session->last_id)
         return GAVEL_ERR_STATE;
     if (session && !session_has_room(table, session, command->n_ops))
         return GAVEL_ERR_STORE_FULL;
-    status = apply_all(table, command, session, ret_results);
-    if (status == GAVEL_OK)
-        *ret_count = command->n_ops;
-    return status;
+    return apply_all(table, command, session, outcome);
 }
 
 enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes, size_t size,
-                                  struct table_result **ret_results, size_t *ret_count)
+                                  struct table_outcome *ret_outcome)
 {
     struct table_command command;
     enum gavel_status status = table_command_decode(bytes, size, &command);
     const uint64_t revision_before = table->revision;
-    struct table_result *results = NULL;
-    size_t count = 0;
+    struct table_outcome outcome = {0};
 
     ASSERT(index > table->index);
     if (status == GAVEL_OK && command.kind == TABLE_OPS) {
@@ -290,31 +290,31 @@ enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uin
 
         status = message_unpack(&gavel__command__descriptor, command.value, command.value_size, &message);
         if (status == GAVEL_OK) {
-            status = apply_command(table, (const Gavel__Command *)(const void *)message, &results, &count);
+            status = apply_command(table, (const Gavel__Command *)(const void *)message, &outcome);
             protobuf_c_message_free_unpacked(message, NULL);
         }
     } else if (status == GAVEL_OK) {
         status = table_apply_plain(table, &command);
     }
-    if (status == GAVEL_ERR_NO_MEMORY)
+    if (status == GAVEL_ERR_NO_MEMORY) {
+        table_outcome_done(&outcome);
         return status;
+    }
     ASSERT(table->revision >= revision_before);
-    if (count > 0)
-        ASSERT(results);
+    if (outcome.count > 0)
+        ASSERT(outcome.results);
     if (status != GAVEL_OK)
-        ASSERT(!results);
+        ASSERT(!outcome.results);
     table->index = index;
-    *ret_results = results;
-    *ret_count = count;
+    *ret_outcome = outcome;
     return status;
 }
 
 enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes, size_t size)
 {
-    struct table_result *results = NULL;
-    size_t count;
-    enum gavel_status status = table_apply_ops(table, index, bytes, size, &results, &count);
+    struct table_outcome outcome = {0};
+    enum gavel_status status = table_apply_ops(table, index, bytes, size, &outcome);
 
-    free(results);
+    table_outcome_done(&outcome);
     return status;
 }

@@ -100,7 +100,6 @@ void election_drop_wish(struct table_group *group)
     group->wish_is_forced = false;
     group->wish_timeout_ms = 0;
     text_set(&group->wish_successor, text_new(""));
-    group->seen.wished_at = 0;
 }
 
 void election_end(struct step *step, struct table_group *group, Gavel__Ending ending, char *successor)
@@ -121,8 +120,6 @@ void election_end(struct step *step, struct table_group *group, Gavel__Ending en
     group->session = NULL;
     group->last_ending = ending;
     group->version = step->revision;
-    group->seen.renewed_at = step_now(step);
-    group->seen.closing_term = 0;
     election_drop_wish(group);
     text_set(&group->successor, successor);
 }
@@ -150,9 +147,6 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     ASSERT(group->epoch > last_epoch || PLANTED(EPOCH_AGAIN)); /* or nothing could be fenced by it */
     group->version = step->revision;
     group->since_wall_ms = step->wall_ms;
-    group->seen.granted_at = group->seen.renewed_at = step_now(step);
-    group->seen.renewed_wall_ms = step->wall_ms;
-    group->seen.closing_term = 0;
     change.epoch = group->epoch;
     change.holder = group->holder;
     change.address = group->address;

@@ -6,31 +6,16 @@
  * if it were done piece by piece here, or all at once there.
  */
 
-#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
 
 void table_exchange(struct table *table, struct table *fresh)
 {
-    struct table_attention ours = TAILQ_HEAD_INITIALIZER(ours);
-    struct table_attention theirs = TAILQ_HEAD_INITIALIZER(theirs);
-    struct table old;
+    struct table old = *table;
 
-    ASSERT(!fresh->met.items);
-    /* A list has a pointer to its own head, which moves. */
-    TAILQ_CONCAT(&ours, &table->attention, in_attention);
-    TAILQ_CONCAT(&theirs, &fresh->attention, in_attention);
-    old = *table;
     *table = *fresh;
     *fresh = old;
-    TAILQ_INIT(&table->attention);
-    TAILQ_INIT(&fresh->attention);
-    TAILQ_CONCAT(&table->attention, &theirs, in_attention);
-    TAILQ_CONCAT(&fresh->attention, &ours, in_attention);
-    table->now = old.now;
-    table->met = old.met;
-    fresh->met = (struct table_met){0};
     if (old.history && !table->history) { /* nobody made one: ours begins anew */
         table->history = old.history;
         fresh->history = NULL;

@@ -19,6 +19,7 @@ static int compare(const struct table_group *a, const struct table_group *b)
 }
 
 RB_GENERATE_INTERNAL(table_groups, table_group, by_name, compare, __attribute__((unused)) static)
+RB_GENERATE_INTERNAL(table_attention, table_group, in_attention, compare, __attribute__((unused)) static)
 
 struct table_group *table_group_find(const struct table *table, const char *name)
 {
@@ -52,12 +53,34 @@ struct table_group *table_group_from(const struct table *table, const char *name
 
 struct table_group *table_group_next(struct table_group *group) { return RB_NEXT(table_groups, NULL, group); }
 
-struct table_group *group_new(const char *name)
+struct table_group *table_attention_from(const struct table *table, const char *name)
+{
+    struct table_group *group = RB_ROOT(&table->attention);
+    struct table_group *best = NULL;
+
+    while (group) {
+        bool is_after = strcmp(name, group->name) <= 0;
+
+        if (is_after)
+            best = group;
+        group = is_after ? RB_LEFT(group, in_attention) : RB_RIGHT(group, in_attention);
+    }
+    return best;
+}
+
+struct table_group *table_attention_next(struct table_group *group)
+{
+    return RB_NEXT(table_attention, NULL, group);
+}
+
+struct table_group *group_new(struct table *table, const char *name)
 {
     struct table_group *group = calloc(1, sizeof *group);
 
-    if (!group)
+    if (!group || !slot_take(&table->group_slots, &group->slot)) {
+        free(group);
         return NULL;
+    }
     TAILQ_INIT(&group->candidates);
     group->name = text_new(name);
     group->holder = text_new("");
@@ -66,13 +89,13 @@ struct table_group *group_new(const char *name)
     group->previous_holder = text_new("");
     group->wish_successor = text_new("");
     if (!group->name) {
-        group_free(group);
+        group_free(table, group);
         return NULL;
     }
     return group;
 }
 
-void group_free(struct table_group *group)
+void group_free(struct table *table, struct table_group *group)
 {
     struct table_candidate *candidate;
 
@@ -88,6 +111,7 @@ void group_free(struct table_group *group)
     text_drop(group->successor);
     text_drop(group->previous_holder);
     text_drop(group->wish_successor);
+    slot_give(&table->group_slots, group->slot);
     free(group);
 }
 
@@ -108,7 +132,7 @@ enum gavel_status group_create(struct step *step, const char *name, struct table
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the cluster has reached its limit of groups");
     if (!table_has_room(step->table, GROUP_WEIGHT + strlen(name)))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
-    group = group_new(name);
+    group = group_new(step->table, name);
     if (!group)
         return GAVEL_ERR_NO_MEMORY;
     group->create_revision = step->revision;
@@ -169,26 +193,24 @@ void group_attend(struct table *table, struct table_group *group)
 {
     bool needs = needs_attention(group);
 
-    if (!table->attention.tqh_last)
-        TAILQ_INIT(&table->attention);
     if (needs && !group->has_attention)
-        TAILQ_INSERT_TAIL(&table->attention, group, in_attention);
+        (void)RB_INSERT(table_attention, &table->attention, group); /* no other has its name */
     else if (!needs && group->has_attention)
-        TAILQ_REMOVE(&table->attention, group, in_attention);
+        RB_REMOVE(table_attention, &table->attention, group);
     group->has_attention = needs;
     if (needs)
-        ASSERT(!TAILQ_EMPTY(&table->attention));
+        ASSERT(!RB_EMPTY(&table->attention));
 }
 
 static void group_remove(struct table *table, struct table_group *group)
 {
     if (group->has_attention)
-        TAILQ_REMOVE(&table->attention, group, in_attention);
+        RB_REMOVE(table_attention, &table->attention, group);
     ASSERT(table->group_count > 0);
     RB_REMOVE(table_groups, &table->groups, group);
     table->group_count--;
     table_account(table, &group->hash, &group->weight, 0, 0);
-    group_free(group);
+    group_free(table, group);
 }
 
 /* What holds after every operation; a snapshot that says otherwise is refused (snapshot_read.c). */

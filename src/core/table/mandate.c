@@ -104,8 +104,6 @@ enum gavel_status mandate_renew(struct step *step, const Gavel__Renew *renew)
 
     if (!is_holder(group, renew->holder, renew->nonce_high, renew->nonce_low, renew->epoch))
         return step_refuse(step, GAVEL_ERR_NOT_HOLDER, not_held);
-    group->seen.renewed_at = step_now(step);
-    group->seen.renewed_wall_ms = step->wall_ms;
     if (group->lease_ms == renew->lease_ms)
         return GAVEL_OK;
     group->lease_ms = renew->lease_ms;
@@ -202,7 +200,6 @@ enum gavel_status mandate_wish(struct step *step, const Gavel__Wish *wish)
     group->wish_is_forced = wish->is_forced;
     group->wish_timeout_ms = wish->timeout_ms;
     text_set(&group->wish_successor, successor);
-    group->seen.wished_at = step_now(step);
     wished = step_change(GAVEL__CHANGE__KIND__WISHED, group);
     wished.epoch = group->epoch;
     wished.holder = group->holder;

@@ -18,9 +18,6 @@ static void keep_position(struct step *step, struct table_candidate *old, struct
     ASSERT(!candidate->session);
     ASSERT(strcmp(old->id, candidate->id) == 0);
     ASSERT(old->instance == candidate->instance);
-    candidate->seen.is_called_dead = old->seen.is_called_dead;
-    candidate->seen.displaced = old->seen.displaced;
-    candidate->seen.was_displaced = old->seen.was_displaced;
     candidate->joined_revision = old->joined_revision;
     candidate->since_wall_ms = old->since_wall_ms;
     candidate->group = group;
@@ -60,14 +57,9 @@ enum gavel_status candidate_register(struct step *step, const Gavel__Register *r
     candidate->is_eligible = !registration->is_ineligible;
     process_set(&candidate->process, registration->process);
     step_meet(step, &candidate->process);
-    candidate->seen.beat_at = step_now(step);
-    candidate->seen.beat_wall_ms = step->wall_ms;
-    candidate->seen.beats = registration->beats;
     if (old && old->instance == registration->instance) {
         keep_position(step, old, candidate);
     } else if (old) {
-        candidate->seen.was_displaced = old->seen.displaced == registration->instance;
-        candidate->seen.displaced = old->seen.is_called_dead ? old->instance : 0;
         candidate_remove(step, old, GAVEL__ENDING__ENDING_EXPIRED);
         candidate_enter(step, group, candidate);
     } else {

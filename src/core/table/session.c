@@ -65,28 +65,31 @@ void session_changed(struct table *table, struct table_session *session)
     table_account(table, &session->hash, &session->weight, hash_mix(hash), weight);
 }
 
+static void session_free(struct table *table, struct table_session *session)
+{
+    text_drop(session->name);
+    free(session->results);
+    slot_give(&table->session_slots, session->slot);
+    free(session);
+}
+
 struct table_session *session_add(struct table *table, uint64_t id, const char *name)
 {
     struct table_session *session = calloc(1, sizeof *session);
 
-    if (!session)
+    if (!session || !slot_take(&table->session_slots, &session->slot)) {
+        free(session);
         return NULL;
+    }
     session->id = id;
     session->name = text_new(name);
     TAILQ_INIT(&session->candidates);
     if (!session->name || RB_INSERT(table_sessions, &table->sessions, session)) {
-        session_free(session);
+        session_free(table, session);
         return NULL;
     }
     table->session_count++;
     return session;
-}
-
-void session_free(struct table_session *session)
-{
-    text_drop(session->name);
-    free(session->results);
-    free(session);
 }
 
 static void session_remove(struct table *table, struct table_session *session)
@@ -95,7 +98,7 @@ static void session_remove(struct table *table, struct table_session *session)
     RB_REMOVE(table_sessions, &table->sessions, session);
     table->session_count--;
     table_account(table, &session->hash, &session->weight, 0, 0);
-    session_free(session);
+    session_free(table, session);
 }
 
 size_t sessions_free_some(struct table *table, size_t count)
@@ -134,7 +137,6 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     session->since_wall_ms = step->wall_ms;
     ASSERT(session->last_id == 0);
     ASSERT(table->session_count <= TABLE_SESSIONS_MAX);
-    session->seen.heard_at = step_now(step);
     step_meet(step, &session->process);
     session_changed(table, session);
     step->has_changed = true;

@@ -142,12 +142,12 @@ static enum gavel_status read_group(struct table *table, const Gavel__Group *sho
     if (!is_sound_group(table, shown) || table->group_count >= TABLE_GROUPS_MAX ||
         table_group_find(table, shown->name))
         return GAVEL_ERR_STORE_DAMAGED;
-    group = group_new(shown->name);
+    group = group_new(table, shown->name);
     if (!group)
         return GAVEL_ERR_NO_MEMORY;
     set_numbers(group, shown);
     if (!set_texts(group, shown)) {
-        group_free(group);
+        group_free(table, group);
         return GAVEL_ERR_NO_MEMORY;
     }
     (void)group_insert(table, group); /* the name is free */

@@ -22,19 +22,17 @@ struct step {
     uint32_t part;       /* of the next change that is told */
     bool has_changed;
     const char *group; /* that its result tells of; "" none */
-    const char *why;   /* it was refused */
+    struct table_outcome *outcome;
+    const char *why; /* it was refused */
 };
 
 /* Refuses the operation: `why` is static, a clause for people. Returns status. */
 GAVEL_CHECKED enum gavel_status step_refuse(struct step *step, enum gavel_status status, const char *why);
 
-/* Now on the clock of the node; 0 if it has none. For `seen` only. */
-gavel_ns step_now(const struct step *step);
-
 /* Remembers a change in the history, with the revision and the next part. Borrows what it says. */
 void step_tell(struct step *step, Gavel__Change *change);
 
-/* A process that the table names from now on: whoever watches processes is told. */
+/* A process that the table names from now on: the outcome of the command tells of it. */
 void step_meet(const struct step *step, const struct table_process *process);
 
 /* A change of this kind that concerns a group. */
@@ -56,6 +54,10 @@ bool process_is(const struct table_process *process, const Gavel__Process *messa
 void process_ready(struct table_process *process, Gavel__Process *ret_shown);
 Gavel__Process *process_show(const Gavel__Process *shown);
 
+/* A number that is free, and it is free again. False: no memory. */
+bool slot_take(struct table_slots *slots, uint32_t *ret_slot);
+void slot_give(struct table_slots *slots, uint32_t slot);
+
 /* Puts what is new of an object into the sums of the table. */
 void table_account(struct table *table, uint64_t *hash, size_t *weight, uint64_t new_hash, size_t new_weight);
 bool table_has_room(const struct table *table, size_t more);
@@ -71,23 +73,22 @@ void session_keep_results(struct table *table, struct table_session *session, ui
 /* A new one in the table, without candidates; NULL: no memory, or the id is taken. */
 struct table_session *session_add(struct table *table, uint64_t id, const char *name);
 void session_changed(struct table *table, struct table_session *session);
-void session_free(struct table_session *session);
 void sessions_done(struct table *table);
 size_t sessions_free_some(struct table *table, size_t count); /* returns how many */
 
 /* Groups. */
-struct table_group *group_new(const char *name);                   /* NULL: no memory */
-void group_free(struct table_group *group);                        /* with its candidates; safe on NULL */
-bool group_insert(struct table *table, struct table_group *group); /* false: the name is taken */
+struct table_group *group_new(struct table *table, const char *name); /* NULL: no memory */
+void group_free(struct table *table, struct table_group *group);      /* with its candidates; safe on NULL */
+bool group_insert(struct table *table, struct table_group *group);    /* false: the name is taken */
 /* A new one in the table. ERR_STORE_FULL, ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status group_create(struct step *step, const char *name,
                                              struct table_group **ret_group);
 /* After everything that may have changed a group: grants the mandate if it is vacant, brings the sums and the
- * list of attention up to date, and removes the group if nothing is left of it. `leaver` has just given up
- * the mandate and stays; NULL: nobody. */
+ * groups that need attention up to date, and removes the group if nothing is left of it. `leaver` has just
+ * given up the mandate and stays; NULL: nobody. */
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver);
 void group_changed(struct table *table, struct table_group *group);
-/* Puts it on the list of attention, or takes it off. */
+/* Puts it among the groups that need attention, or takes it out. */
 void group_attend(struct table *table, struct table_group *group);
 void groups_done(struct table *table);
 size_t groups_free_some(struct table *table, size_t count); /* returns how many */

@@ -27,7 +27,8 @@ void table_done(struct table *table)
     groups_done(table);
     sessions_done(table);
     history_free(table->history);
-    free(table->met.items);
+    free(table->session_slots.free);
+    free(table->group_slots.free);
     ASSERT(RB_EMPTY(&table->notes));
     ASSERT(RB_EMPTY(&table->sessions));
     *table = (struct table){0};

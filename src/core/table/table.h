@@ -22,9 +22,9 @@
  * (bytes that are no command, a table that is full) and changes nothing.
  *
  * The table has no clock. Whether a session or a lease has run out is for the
- * leader of the cluster to say; it proposes a command then (session/expiry.h).
- * What it needs for that, when it last heard of whom, lies in `seen` of
- * sessions, groups and candidates: scratch of this node, in no snapshot.
+ * leader of the cluster to say; it proposes a command then (session/expiry.c).
+ * What it needs for that, when it last heard of whom, it keeps beside the table
+ * (session/heard.h).
  *
  * Who leads. Whenever a group is vacant and a candidate with a session is
  * eligible, apply grants the mandate in the same command: to the successor
@@ -162,20 +162,13 @@ struct table_candidate {
     Gavel__Process shown; /* the same as a message */
     uint64_t hash;
     size_t weight;
-    struct {
-        gavel_ns beat_at; /* on this node's clock, while it led; 0 never */
-        uint64_t beats;
-        int64_t beat_wall_ms;
-        bool is_called_dead; /* by a client that wants its place */
-        uint64_t displaced;  /* the instance that was called dead and had this place before; 0 none */
-        bool was_displaced;  /* and beat all the same: it has its place again */
-    } seen;
 };
 TAILQ_HEAD(table_candidates, table_candidate);
 
 struct table_session {
     RB_ENTRY(table_session) by_id;
     uint64_t id;
+    uint32_t slot; /* see table_slots */
     uint32_t ttl_ms;
     char *name;
     /* Who may use it; 0: anybody who knows its id. Not in the digest: nodes of before 0.7.0 do not have
@@ -192,19 +185,15 @@ struct table_session {
     size_t candidate_count;
     uint64_t hash;
     size_t weight;
-    struct {
-        gavel_ns heard_at;      /* on this node's clock, while it led; 0 never */
-        uint64_t closing_term;  /* of Raft, in which its end was proposed; 0 */
-        uint32_t closing_count; /* such proposals whose outcome is not known */
-    } seen;
 };
 
 struct table_group {
     RB_ENTRY(table_group) by_name;
-    TAILQ_ENTRY(table_group) in_attention;
+    RB_ENTRY(table_group) in_attention;
     /* Is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant group that waits
      * for a store's candidate) may come due. */
     bool has_attention;
+    uint32_t slot; /* see table_slots */
     char *name;
     uint64_t create_revision;
     /* The revision of the last change of the mandate; not of a renewal, nor of a wish. 0: there was never
@@ -237,17 +226,6 @@ struct table_group {
     size_t note_count;
     uint64_t hash;
     size_t weight;
-    struct {
-        /* Of a lease mandate, on this node's clock, while it led; of a vacant group when it became so; 0
-         * never. */
-        gavel_ns renewed_at;
-        gavel_ns granted_at; /* when the mandate began, likewise */
-        gavel_ns wished_at;
-        int64_t renewed_wall_ms;
-        uint64_t round;         /* of the expiry, in which it was last looked at; 0 none */
-        uint64_t closing_term;  /* of Raft, in which a claim over it or its lapse was proposed; 0 */
-        uint32_t closing_count; /* such proposals whose outcome is not known */
-    } seen;
 };
 
 struct table_note {
@@ -266,17 +244,20 @@ struct table_note {
 RB_HEAD(table_sessions, table_session);
 RB_HEAD(table_groups, table_group);
 RB_HEAD(table_notes, table_note);
-TAILQ_HEAD(table_attention, table_group);
+RB_HEAD(table_attention, table_group);
 
 struct table_history; /* history.h */
 
-/* Processes that sessions, lease mandates and registrations newly name, as apply comes upon them; not those
- * of a snapshot. The caller that sets is_kept empties the list. */
-struct table_met {
-    bool is_kept;
-    struct table_process *items;
-    size_t count;
-    size_t capacity;
+/*
+ * Small numbers: no other object of its kind has the same at the time. For what others keep beside the table,
+ * in arrays of `used` places; they compare create_revision, for a number is used again. They are no part of
+ * the state: replicas differ in them.
+ */
+struct table_slots {
+    uint32_t used; /* all are below */
+    uint32_t *free;
+    uint32_t free_count;
+    uint32_t capacity;
 };
 
 struct table {
@@ -289,14 +270,14 @@ struct table {
     uint64_t contents; /* the sum of the hashes of all items, sessions, groups and notes */
     struct table_sessions sessions;
     size_t session_count;
+    struct table_slots session_slots;
     struct table_groups groups; /* in order of name, bytes */
     size_t group_count;
+    struct table_slots group_slots;
     struct table_notes notes; /* in order of group, then key */
     size_t note_count;
-    struct table_attention attention; /* groups that the expiry must look at */
+    struct table_attention attention; /* groups in which something may come due by time, in order of name */
     struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
-    gavel_ns now; /* on the clock of the node, for `seen` of what apply grants; never decides anything */
-    struct table_met met;
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */
@@ -314,16 +295,25 @@ void table_done(struct table *table);
 GAVEL_CHECKED enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes,
                                             size_t size);
 
+/* What came of a command OPS; nothing of other commands. */
+struct table_outcome {
+    struct table_result *results; /* one for each operation */
+    size_t count;
+    /* Processes that sessions, lease mandates and registrations name since this command. Some may be missing
+     * for want of memory. */
+    struct table_process *processes;
+    size_t process_count;
+};
+void table_outcome_done(struct table_outcome *outcome); /* safe on a zeroed struct */
+
 /*
- * The same, with what came of each operation of a command OPS: an array, handed over to the caller, who frees
- * it; NULL and 0 of other commands. ERR_SESSION_GONE, and nothing is changed, if the session of the command
- * is not open (but for an OpenSession of that very session). A higher id than the session's last_id is
- * applied (ids may skip: what is answered without the log is not recorded), last_id itself is answered with
- * the results that it had, a lower one is ERR_STATE.
+ * The same, with what came of it, handed over to the caller for table_outcome_done(). ERR_SESSION_GONE, and
+ * nothing is changed, if the session of the command is not open (but for an OpenSession of that very
+ * session). A higher id than the session's last_id is applied (ids may skip: what is answered without the log
+ * is not recorded), last_id itself is answered with the results that it had, a lower one is ERR_STATE.
  */
 GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
-                                                size_t size, struct table_result **ret_results,
-                                                size_t *ret_count);
+                                                size_t size, struct table_outcome *ret_outcome);
 
 /* A command OPS as bytes, handed over to the caller. ERR_NO_MEMORY; ERR_INVALID beyond the limits. */
 GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, uint8_t **ret_bytes,
@@ -349,6 +339,9 @@ struct table_group *table_group_find(const struct table *table, const char *name
 /* The first group whose name is not below `name` ("" the first of all), and the next; NULL at the end. */
 struct table_group *table_group_from(const struct table *table, const char *name);
 struct table_group *table_group_next(struct table_group *group);
+/* The same of those in table.attention. */
+struct table_group *table_attention_from(const struct table *table, const char *name);
+struct table_group *table_attention_next(struct table_group *group);
 struct table_session *table_session_first(const struct table *table);
 struct table_session *table_session_next(struct table_session *session);
 /* A candidate of a group; NULL if there is none. */

@@ -136,15 +136,13 @@ static void apply(struct api_cluster *cluster)
     size_t count = cluster->log_count;
 
     for (size_t i = 0; i < count; i++) {
-        struct table_result *results = NULL;
-        size_t result_count = 0;
-        enum gavel_status status =
-            table_apply_ops(&cluster->node->table.table, ++cluster->index, cluster->log[i].bytes,
-                            cluster->log[i].size, &results, &result_count);
+        struct table_outcome outcome = {0};
+        enum gavel_status status = table_apply_ops(&cluster->node->table.table, ++cluster->index,
+                                                   cluster->log[i].bytes, cluster->log[i].size, &outcome);
 
-        frontend_applied(&cluster->frontend, clock_now(), true, cluster->index, 1, status, results,
-                         result_count);
-        free(results);
+        frontend_applied(&cluster->frontend, clock_now(), true, cluster->index, 1, status, outcome.results,
+                         outcome.count);
+        table_outcome_done(&outcome);
         free(cluster->log[i].bytes);
     }
     cluster->log_count = 0;

@@ -95,7 +95,7 @@ int clients_frontend_teardown(void **state)
 uint64_t play_apply(struct clients_frontend *frontend, uint64_t session, Gavel__Op *const *ops, size_t count)
 {
     struct table_box *box = &frontend->frontend.table;
-    struct table_result *results = NULL;
+    struct table_outcome outcome = {0};
     Gavel__Command command;
     uint64_t revision;
     uint8_t *bytes;
@@ -109,14 +109,15 @@ uint64_t play_apply(struct clients_frontend *frontend, uint64_t session, Gavel__
     command.ops = (Gavel__Op **)(uintptr_t)ops;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);
     table_box_lock(box);
-    assert_int_equal(table_apply_ops(&box->table, frontend->index, bytes, size, &results, &count), GAVEL_OK);
-    for (size_t i = 0; i < count; i++)
-        if (results[i].status != GAVEL_OK)
-            fail_msg("operation %zu: %s: %s", i, gavel_status_name(results[i].status), results[i].why);
+    assert_int_equal(table_apply_ops(&box->table, frontend->index, bytes, size, &outcome), GAVEL_OK);
+    for (size_t i = 0; i < outcome.count; i++)
+        if (outcome.results[i].status != GAVEL_OK)
+            fail_msg("operation %zu: %s: %s", i, gavel_status_name(outcome.results[i].status),
+                     outcome.results[i].why);
     revision = box->table.revision;
     table_box_unlock(box);
     table_box_ring(box);
-    free(results);
+    table_outcome_done(&outcome);
     free(bytes);
     return revision;
 }

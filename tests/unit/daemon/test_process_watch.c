@@ -21,6 +21,7 @@ struct fixture {
     struct process_watch process_watch;
     uint64_t index;
     uint64_t id;
+    bool is_replaced; /* the table: what it names is not met, entry by entry */
     size_t told;
     size_t calls;    /* that told of them */
     uint64_t closed; /* session */
@@ -57,8 +58,7 @@ static void tell(void *user, const Gavel__Op *const *ops, size_t count)
 static void apply(struct fixture *f, uint64_t session, Gavel__Op *op)
 {
     Gavel__Command command;
-    struct table_result *results = NULL;
-    size_t count = 0;
+    struct table_outcome outcome = {0};
     uint8_t *bytes;
     size_t size;
 
@@ -68,13 +68,12 @@ static void apply(struct fixture *f, uint64_t session, Gavel__Op *op)
     command.n_ops = 1;
     command.ops = &op;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);
-    assert_int_equal(table_apply_ops(&f->table, ++f->index, bytes, size, &results, &count), GAVEL_OK);
-    assert_int_equal(count, 1);
-    assert_int_equal(results[0].status, GAVEL_OK);
-    for (size_t i = 0; i < f->table.met.count; i++)
-        process_watch_meet(&f->process_watch, &f->table.met.items[i]);
-    f->table.met.count = 0;
-    free(results);
+    assert_int_equal(table_apply_ops(&f->table, ++f->index, bytes, size, &outcome), GAVEL_OK);
+    assert_int_equal(outcome.count, 1);
+    assert_int_equal(outcome.results[0].status, GAVEL_OK);
+    for (size_t i = 0; i < outcome.process_count && !f->is_replaced; i++)
+        process_watch_meet(&f->process_watch, &outcome.processes[i]);
+    table_outcome_done(&outcome);
     free(bytes);
 }
 
@@ -186,7 +185,6 @@ static int set_up(void **state)
     memcpy(f->enrolled, "g2", 3);
     begin_child(f);
     process_watch_init(&f->process_watch, f->base, &f->table, tell, f);
-    f->table.met.is_kept = true;
     process_watch_tick(&f->process_watch);
     *state = f;
     return 0;
@@ -282,7 +280,7 @@ static void test_a_table_that_was_replaced_is_looked_through(void **state)
 {
     struct fixture *f = *state;
 
-    f->table.met.is_kept = false;
+    f->is_replaced = true;
     open_session(f, 11, &f->child);
     claim(f);
     assert_int_equal(f->process_watch.count, 0);

@@ -241,16 +241,15 @@ void flush(struct fixture *f)
 
 void commit_one(struct fixture *f)
 {
-    struct table_result *results = NULL;
-    size_t count = 0;
+    struct table_outcome outcome = {0};
     size_t at = f->applied++;
     enum gavel_status status;
 
-    f->table.now = f->now;
-    status = table_apply_ops(&f->table, at + 1, f->log[at].bytes, f->log[at].size, &results, &count);
-    frontend_applied(&f->frontend, f->now, f->is_working, at + 1, f->log[at].term, status, results, count);
+    status = table_apply_ops(&f->table, at + 1, f->log[at].bytes, f->log[at].size, &outcome);
+    frontend_applied(&f->frontend, f->now, f->is_working, at + 1, f->log[at].term, status, outcome.results,
+                     outcome.count);
     collect(f);
-    free(results);
+    table_outcome_done(&outcome);
 }
 
 void commit(struct fixture *f)

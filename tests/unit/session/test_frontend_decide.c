@@ -258,7 +258,8 @@ static void test_whoever_beats_while_it_is_forgotten_is_registered_again(void **
     send_request(f, 0, 0, 1, &one);
     flush(f);
     commit(f);
-    assert_int_equal(table_candidate_find(group_of(f, "g"), "one")->seen.beats, 2);
+    assert_int_equal(
+        heard_candidate(&f->frontend.heard, table_candidate_find(group_of(f, "g"), "one"))->beats, 2);
 }
 
 /* ---- hand-overs ---- */

@@ -10,7 +10,6 @@ int table_fixture_setup(void **state)
 
     if (!fixture)
         return -1;
-    fixture->now = 1000;
     fixture->wall_ms = 5000;
     *state = fixture;
     return table_keep_history(&fixture->table) == GAVEL_OK ? 0 : -1;
@@ -31,7 +30,7 @@ char *mutable(const char *string) { return (char *)(uintptr_t)string; }
 
 /* Applies it with ever more memory; each failure must have left everything as it was. */
 static enum gavel_status apply_in_need(struct table *table, const uint8_t *bytes, size_t size,
-                                       struct table_result **ret_results, size_t *ret_count)
+                                       struct table_outcome *ret_outcome)
 {
     const uint64_t digest = table_digest(table);
     const uint64_t index = table->index;
@@ -42,7 +41,7 @@ static enum gavel_status apply_in_need(struct table *table, const uint8_t *bytes
 
         assert_true(fail_after < 1000);
         allocator.fail_after = fail_after;
-        status = table_apply_ops(table, index + 1, bytes, size, ret_results, ret_count);
+        status = table_apply_ops(table, index + 1, bytes, size, ret_outcome);
         allocator.fail_after = UINT64_MAX;
         if (status != GAVEL_ERR_NO_MEMORY)
             return status;
@@ -57,6 +56,7 @@ enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uin
 {
     Gavel__Command command;
     const struct table_session *open = session != 0 ? table_session_find(&fixture->table, session) : NULL;
+    struct table_outcome outcome = {0};
     enum gavel_status status;
     uint8_t *bytes;
     size_t size;
@@ -71,15 +71,14 @@ enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uin
     command.ops = ops;
     command.n_ops = count;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);
-    *ret_results = NULL;
-    *ret_count = 0;
-    fixture->table.now = fixture->now;
     if (fixture->is_in_need)
-        status = apply_in_need(&fixture->table, bytes, size, ret_results, ret_count);
+        status = apply_in_need(&fixture->table, bytes, size, &outcome);
     else
-        status =
-            table_apply_ops(&fixture->table, fixture->table.index + 1, bytes, size, ret_results, ret_count);
+        status = table_apply_ops(&fixture->table, fixture->table.index + 1, bytes, size, &outcome);
     free(bytes);
+    free(outcome.processes);
+    *ret_results = outcome.results;
+    *ret_count = outcome.count;
     return status;
 }
 

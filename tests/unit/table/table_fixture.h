@@ -19,7 +19,6 @@
 
 struct table_fixture {
     struct table table;
-    gavel_ns now;
     int64_t wall_ms;
     uint64_t generation;
     bool is_in_need; /* memory runs out at every allocation of a command, before it is finally applied */

@@ -250,12 +250,12 @@ static void test_better_candidate_draws_attention_only_where_the_group_preempts(
     assert_false(group_named(fixture, "keen")->has_attention);
     assert_int_equal(campaign_with(fixture, 3, "keen", "c", 2, PRIORITY, true), GAVEL_OK);
     assert_true(group_named(fixture, "keen")->has_attention);
-    assert_ptr_equal(TAILQ_FIRST(&fixture->table.attention), group_named(fixture, "keen"));
+    assert_ptr_equal(table_attention_from(&fixture->table, ""), group_named(fixture, "keen"));
     assert_string_equal(table_group_better(group_named(fixture, "keen"))->id, "c");
     assert_leader(fixture, "keen", "a"); /* when is for the expiry to say */
     end(fixture, 3);
     assert_false(group_named(fixture, "keen")->has_attention);
-    assert_true(TAILQ_EMPTY(&fixture->table.attention));
+    assert_null(table_attention_from(&fixture->table, ""));
 }
 
 static void test_group_goes_when_nothing_is_left_but_never_with_an_epoch(void **state)

@@ -182,13 +182,13 @@ static void check_group(const struct table *table, const struct table_group *gro
 
 static void check_table(const struct table *table)
 {
-    const struct table_group *attended;
     size_t attention = 0;
     size_t listed = 0;
     size_t count = 0;
 
-    TAILQ_FOREACH(attended, &table->attention, in_attention) {
-        assert_true(attended->has_attention);
+    for (struct table_group *group = table_attention_from(table, ""); group;
+         group = table_attention_next(group)) {
+        assert_true(group->has_attention);
         listed++;
     }
     for (struct table_group *group = table_group_from(table, ""); group; group = table_group_next(group)) {
