@@ -62,7 +62,7 @@ static void init_lists(struct client *client)
     TAILQ_INIT(&client->watches.idle);
     RB_INIT(&client->watches.all);
     RB_INIT(&client->watches.running);
-    STAILQ_INIT(&client->letters);
+    STAILQ_INIT(&client->outgoing);
 }
 
 enum gavel_status client_new(const struct client_settings *settings, gavel_ns now, struct client **ret_client)

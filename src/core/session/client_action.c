@@ -50,15 +50,15 @@ struct client_action *client_act(struct client *client, enum client_action_kind 
     return action;
 }
 
-struct client_letter *client_letter_new(struct client *client)
+struct client_outgoing *client_outgoing_new(struct client *client)
 {
-    struct client_letter *letter = calloc(1, sizeof *letter);
+    struct client_outgoing *outgoing = calloc(1, sizeof *outgoing);
 
-    if (!letter)
+    if (!outgoing)
         return NULL;
-    gavel__client_frame__init(&letter->frame);
-    STAILQ_INSERT_TAIL(&client->letters, letter, entry);
-    return letter;
+    gavel__client_frame__init(&outgoing->frame);
+    STAILQ_INSERT_TAIL(&client->outgoing, outgoing, entry);
+    return outgoing;
 }
 
 void client_send(struct client *client, Gavel__ClientFrame *frame)
@@ -68,13 +68,13 @@ void client_send(struct client *client, Gavel__ClientFrame *frame)
 
 void client_forget_step(struct client *client)
 {
-    struct client_letter *letter;
+    struct client_outgoing *outgoing;
 
     client->actions.count = 0;
-    while ((letter = STAILQ_FIRST(&client->letters))) {
-        STAILQ_REMOVE_HEAD(&client->letters, entry);
-        free(letter->ops);
-        free(letter);
+    while ((outgoing = STAILQ_FIRST(&client->outgoing))) {
+        STAILQ_REMOVE_HEAD(&client->outgoing, entry);
+        free(outgoing->ops);
+        free(outgoing);
     }
     client_submits_free(&client->old_submits);
     client_asks_free(&client->old_asks);

@@ -88,8 +88,8 @@ RB_HEAD(client_watches, client_watch);
 RB_HEAD(client_wires, client_watch);
 
 /* A frame on its way out, with all that it may consist of. */
-struct client_letter {
-    STAILQ_ENTRY(client_letter) entry;
+struct client_outgoing {
+    STAILQ_ENTRY(client_outgoing) entry;
     Gavel__ClientFrame frame;
     union {
         Gavel__ClientHello hello;
@@ -105,7 +105,7 @@ struct client_letter {
     Gavel__OpenSession open;
     Gavel__Process process;
 };
-STAILQ_HEAD(client_letters, client_letter);
+STAILQ_HEAD(client_outgoing_list, client_outgoing);
 
 struct client {
     struct client_settings settings;
@@ -174,8 +174,8 @@ struct client {
     gavel_ns give_up_at; /* no submit or ask gives up before it */
 
     struct client_actions actions;
-    struct client_letters letters;     /* of this step */
-    struct client_submits old_submits; /* done; freed by the next step, for a letter may borrow from them */
+    struct client_outgoing_list outgoing; /* of this step */
+    struct client_submits old_submits;    /* done; freed by the next step, for a frame may borrow from them */
     struct client_asks old_asks;
 };
 
@@ -188,7 +188,7 @@ char *client_text_copy(const char *text); /* NULL without memory */
 bool client_reserve(struct client *client, size_t more);
 struct client_action *client_act(struct client *client, enum client_action_kind kind);
 /* NULL without memory. It belongs to the step. */
-struct client_letter *client_letter_new(struct client *client);
+struct client_outgoing *client_outgoing_new(struct client *client);
 void client_send(struct client *client, Gavel__ClientFrame *frame);
 void client_forget_step(struct client *client);
 void client_tell_result(struct client *client, uint64_t token, enum gavel_status status, const char *message);

@@ -128,27 +128,27 @@ static bool has_secret(const struct client *client)
 
 void client_link_connected(struct client *client)
 {
-    struct client_letter *letter;
+    struct client_outgoing *outgoing;
 
     if (client->state != CLIENT_AWAY || !client->link.is_dialling)
         return; /* late */
     client->link.first = client->numbers;
     client->link.has_answered = false;
-    letter = client_letter_new(client);
-    if (!letter) {
+    outgoing = client_outgoing_new(client);
+    if (!outgoing) {
         client_link_lost(client, true, "out of memory");
         return;
     }
     client_become(client, CLIENT_GREETING);
-    gavel__client_hello__init(&letter->hello);
-    letter->hello.version_min = CLIENT_VERSION_MIN;
-    letter->hello.version_max = CLIENT_VERSION_MAX;
-    letter->hello.program = client->program;
+    gavel__client_hello__init(&outgoing->hello);
+    outgoing->hello.version_min = CLIENT_VERSION_MIN;
+    outgoing->hello.version_max = CLIENT_VERSION_MAX;
+    outgoing->hello.program = client->program;
     if (has_secret(client))
-        letter->hello.secret = (ProtobufCBinaryData){CLIENT_SECRET_BYTES, client->settings.secret};
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
-    letter->frame.hello = &letter->hello;
-    client_send(client, &letter->frame);
+        outgoing->hello.secret = (ProtobufCBinaryData){CLIENT_SECRET_BYTES, client->settings.secret};
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
+    outgoing->frame.hello = &outgoing->hello;
+    client_send(client, &outgoing->frame);
 }
 
 /* When the next address is tried. */

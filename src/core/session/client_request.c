@@ -195,32 +195,32 @@ static void gather(struct client *client)
 
 static void send(struct client *client)
 {
-    struct client_letter *letter = client_letter_new(client);
+    struct client_outgoing *outgoing = client_outgoing_new(client);
     const struct client_submit *submit;
     size_t at = 0;
 
-    if (letter)
-        letter->ops = calloc(client->request.ops, sizeof(Gavel__Op *));
-    if (!letter || !letter->ops) {
+    if (outgoing)
+        outgoing->ops = calloc(client->request.ops, sizeof(Gavel__Op *));
+    if (!outgoing || !outgoing->ops) {
         client_link_lost(client, true, "out of memory");
         return;
     }
     TAILQ_FOREACH(submit, &client->request.sent, entry) {
         for (size_t i = 0; i < submit->count; i++)
-            letter->ops[at++] = submit->ops[i];
+            outgoing->ops[at++] = submit->ops[i];
     }
     ASSERT(at == client->request.ops);
     client_try_sent(client, &client->request.attempt, client_number(client));
-    gavel__request__init(&letter->request);
-    letter->request.tag = client->request.attempt.tag;
-    letter->request.session = client->session.id;
-    letter->request.id = client->request.id;
-    letter->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
-    letter->request.n_ops = at;
-    letter->request.ops = letter->ops;
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
-    letter->frame.request = &letter->request;
-    client_send(client, &letter->frame);
+    gavel__request__init(&outgoing->request);
+    outgoing->request.tag = client->request.attempt.tag;
+    outgoing->request.session = client->session.id;
+    outgoing->request.id = client->request.id;
+    outgoing->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
+    outgoing->request.n_ops = at;
+    outgoing->request.ops = outgoing->ops;
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    outgoing->frame.request = &outgoing->request;
+    client_send(client, &outgoing->frame);
 }
 
 /* Each submit gets its part of the results. */

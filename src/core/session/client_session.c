@@ -71,9 +71,9 @@ void client_session_unlinked(struct client *client)
 static void send_open(struct client *client)
 {
     const struct table_process *process = &client->settings.process;
-    struct client_letter *letter = client_letter_new(client);
+    struct client_outgoing *outgoing = client_outgoing_new(client);
 
-    if (!letter) {
+    if (!outgoing) {
         client_link_lost(client, true, "out of memory");
         return;
     }
@@ -85,53 +85,53 @@ static void send_open(struct client *client)
     if (client->session.opened_from == 0)
         client->session.opened_from = client->now;
     client_try_sent(client, &client->session.open, client_number(client));
-    gavel__open_session__init(&letter->open);
-    letter->open.session = client->session.id;
-    letter->open.ttl_ms = client->settings.ttl_ms;
-    letter->open.name = client->name;
+    gavel__open_session__init(&outgoing->open);
+    outgoing->open.session = client->session.id;
+    outgoing->open.ttl_ms = client->settings.ttl_ms;
+    outgoing->open.name = client->name;
     if (process->pid != 0) {
-        gavel__process__init(&letter->process);
-        letter->process.boot_id = client->settings.process.boot_id;
-        letter->process.pid = process->pid;
-        letter->process.pid_ns = process->pid_ns;
-        letter->process.start_ticks = process->start_ticks;
-        letter->open.process = &letter->process;
+        gavel__process__init(&outgoing->process);
+        outgoing->process.boot_id = client->settings.process.boot_id;
+        outgoing->process.pid = process->pid;
+        outgoing->process.pid_ns = process->pid_ns;
+        outgoing->process.start_ticks = process->start_ticks;
+        outgoing->open.process = &outgoing->process;
     }
-    gavel__op__init(&letter->op);
-    letter->op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
-    letter->op.open_session = &letter->open;
-    letter->only = &letter->op;
-    gavel__request__init(&letter->request);
-    letter->request.tag = client->session.open.tag;
-    letter->request.session = client->session.id;
-    letter->request.id = client->session.open_request;
-    letter->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
-    letter->request.n_ops = 1;
-    letter->request.ops = &letter->only;
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
-    letter->frame.request = &letter->request;
-    client_send(client, &letter->frame);
+    gavel__op__init(&outgoing->op);
+    outgoing->op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    outgoing->op.open_session = &outgoing->open;
+    outgoing->only = &outgoing->op;
+    gavel__request__init(&outgoing->request);
+    outgoing->request.tag = client->session.open.tag;
+    outgoing->request.session = client->session.id;
+    outgoing->request.id = client->session.open_request;
+    outgoing->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
+    outgoing->request.n_ops = 1;
+    outgoing->request.ops = &outgoing->only;
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    outgoing->frame.request = &outgoing->request;
+    client_send(client, &outgoing->frame);
 }
 
 static void send_keep_alive(struct client *client)
 {
-    struct client_letter *letter = client_letter_new(client);
+    struct client_outgoing *outgoing = client_outgoing_new(client);
 
-    if (!letter) {
+    if (!outgoing) {
         client_link_lost(client, true, "out of memory");
         return;
     }
     ASSERT(client->session.is_open);
     ASSERT(client_is_welcome(client));
     client_try_sent(client, &client->session.keep, client_number(client));
-    letter->session = client->session.id;
-    gavel__keep_alive__init(&letter->keep_alive);
-    letter->keep_alive.tag = client->session.keep.tag;
-    letter->keep_alive.n_sessions = 1;
-    letter->keep_alive.sessions = &letter->session;
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
-    letter->frame.keep_alive = &letter->keep_alive;
-    client_send(client, &letter->frame);
+    outgoing->session = client->session.id;
+    gavel__keep_alive__init(&outgoing->keep_alive);
+    outgoing->keep_alive.tag = client->session.keep.tag;
+    outgoing->keep_alive.n_sessions = 1;
+    outgoing->keep_alive.sessions = &outgoing->session;
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    outgoing->frame.keep_alive = &outgoing->keep_alive;
+    client_send(client, &outgoing->frame);
 }
 
 static void become_open(struct client *client)

@@ -128,18 +128,18 @@ void client_watch_begin(struct client *client, const struct client_event *event)
 
 static void send_unwatch(struct client *client, const struct client_watch *watch)
 {
-    struct client_letter *letter;
+    struct client_outgoing *outgoing;
 
     if (watch->wire == 0)
         return;
-    letter = client_letter_new(client);
-    if (!letter)
+    outgoing = client_outgoing_new(client);
+    if (!outgoing)
         return; /* its changes will be for nobody */
-    gavel__unwatch__init(&letter->unwatch);
-    letter->unwatch.watch = watch->wire;
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_UNWATCH;
-    letter->frame.unwatch = &letter->unwatch;
-    client_send(client, &letter->frame);
+    gavel__unwatch__init(&outgoing->unwatch);
+    outgoing->unwatch.watch = watch->wire;
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_UNWATCH;
+    outgoing->frame.unwatch = &outgoing->unwatch;
+    client_send(client, &outgoing->frame);
 }
 
 void client_watch_end(struct client *client, uint64_t number)
@@ -294,9 +294,9 @@ static bool is_due(const struct client *client, const struct client_watch *watch
 
 static void send_watch(struct client *client, struct client_watch *watch)
 {
-    struct client_letter *letter = client_letter_new(client);
+    struct client_outgoing *outgoing = client_outgoing_new(client);
 
-    if (!letter) {
+    if (!outgoing) {
         client_link_lost(client, true, "out of memory");
         return;
     }
@@ -305,16 +305,16 @@ static void send_watch(struct client *client, struct client_watch *watch)
     watch->told = (struct table_cursor){0};
     watch->has_begun = false;
     (void)RB_INSERT(client_wires, &client->watches.running, watch);
-    gavel__watch__init(&letter->watch);
-    letter->watch.watch = watch->wire;
-    letter->watch.group = watch->group;
-    letter->watch.prefix = watch->prefix;
-    letter->watch.after_revision = watch->from.revision;
-    letter->watch.after_part = watch->from.part;
-    letter->watch.session = watch->is_of_session ? client->session.id : 0;
-    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WATCH;
-    letter->frame.watch = &letter->watch;
-    client_send(client, &letter->frame);
+    gavel__watch__init(&outgoing->watch);
+    outgoing->watch.watch = watch->wire;
+    outgoing->watch.group = watch->group;
+    outgoing->watch.prefix = watch->prefix;
+    outgoing->watch.after_revision = watch->from.revision;
+    outgoing->watch.after_part = watch->from.part;
+    outgoing->watch.session = watch->is_of_session ? client->session.id : 0;
+    outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WATCH;
+    outgoing->frame.watch = &outgoing->watch;
+    client_send(client, &outgoing->frame);
 }
 
 void client_watch_pump(struct client *client)
