@@ -22,6 +22,8 @@
 
 #include "core/raft/message.h"
 
+#include <string.h>
+
 /* The versions of the protocol that this program speaks; both sides use the highest that they share. */
 #define PEER_VERSION_MIN 1
 #define PEER_VERSION_MAX 1
@@ -182,7 +184,13 @@ void peer_frame_done(struct peer_frame *frame);
 
 /* Whether this may name a node or a cluster: 1 to PEER_NAME_MAX letters, digits, '.', '-' and '_', beginning
  * with a letter or a digit. */
-bool peer_name_is_good(const char *name);
+static inline bool peer_name_is_good(const char *name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = strspn(name, letters);
+
+    return length > 0 && length <= PEER_NAME_MAX && !name[length] && !strchr("._-", name[0]);
+}
 
 /*
  * An obituary travels alone, as one datagram to the port that peers listen on: the node and its connections

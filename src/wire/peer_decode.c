@@ -26,23 +26,6 @@ uint32_t peer_frame_length(const uint8_t bytes[PEER_LENGTH_BYTES])
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-static bool is_letter_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool peer_name_is_good(const char *name)
-{
-    size_t length = strnlen(name, PEER_NAME_MAX + 1);
-
-    if (length == 0 || length > PEER_NAME_MAX || !is_letter_or_digit(name[0]))
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!is_letter_or_digit(name[i]) && !strchr("._-", name[i]))
-            return false;
-    return true;
-}
-
 /* Printable ASCII that fits; it will be shown to people and written to logs. */
 static bool take_text(const char *from, char *to, size_t size)
 {

@@ -9,19 +9,20 @@
 #ifndef DAEMON_NODE_CONSENSUS_H
 #define DAEMON_NODE_CONSENSUS_H
 
+#include "core/node/addresses.h"
 #include "core/node/node.h"
 #include "daemon/api/api.h"
 #include "daemon/clients/clients.h"
 #include "daemon/commands/leader_commands.h"
 #include "daemon/logger.h"
 #include "daemon/node/detector.h"
-#include "daemon/node/node_addresses.h"
 #include "daemon/node/process_watch.h"
 #include "daemon/node/reload.h"
 #include "daemon/node/writer.h"
 #include "daemon/shared/forwarding.h"
 #include "daemon/shared/request.h"
 #include "net/seal.h"
+#include "net/transport.h"
 
 /* A request that was taken on and is not answered yet. */
 struct pending {

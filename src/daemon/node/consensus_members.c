@@ -102,7 +102,9 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
 void consensus_read_records(struct consensus *c)
 {
     c->record_count = member_records(c->table, c->records);
-    if (node_addresses_take_records(&c->addresses, c->records, c->record_count))
+    for (size_t i = 0; i < c->record_count; i++)
+        c->records[i].id = seal_id_of_name("node", c->records[i].name);
+    if (node_addresses_take_records(&c->addresses, c->records, c->record_count) && c->transport)
         consensus_set_peers(c);
 }
 
@@ -134,8 +136,10 @@ void consensus_read_hints(struct consensus *c)
         const struct raft_entry *entry = raft_log_at(&c->node.raft.log, index);
         struct member_record record;
 
-        if (entry->kind == RAFT_ENTRY_DATA && member_record_of_command(entry->data, entry->size, &record))
-            (void)node_addresses_take_records(&c->addresses, &record, 1);
+        if (entry->kind != RAFT_ENTRY_DATA || !member_record_of_command(entry->data, entry->size, &record))
+            continue;
+        record.id = seal_id_of_name("node", record.name);
+        (void)node_addresses_take_records(&c->addresses, &record, 1);
     }
 }
 

@@ -278,12 +278,15 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
  */
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
+    const struct node_described said = {
+        .id = hello->node, .name = hello->name, .address = hello->address, .api = hello->api};
+
     if (c->addresses.count == NODE_ADDRESSES_MAX && !node_addresses_find(&c->addresses, hello->node))
-        node_addresses_keep(&c->addresses, c->config, &c->node.raft.config, c->node.raft.leader, c->records,
+        node_addresses_keep(&c->addresses, &c->node.raft.config, c->node.raft.leader, c->records,
                             c->record_count);
     if (hello->founding == 0 || hello->founding == c->node.raft.founding)
         consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */
-    if (node_addresses_take_hello(&c->addresses, hello))
+    if (node_addresses_take_greeting(&c->addresses, &said))
         consensus_set_peers(c);
 }
 

@@ -212,6 +212,25 @@ static void check_descriptors(struct consensus *c)
         LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
 }
 
+/* The file first, then what is known of members. */
+static void begin_addresses(struct consensus *c)
+{
+    for (size_t i = 0; i < c->config->peer_count; i++) {
+        const struct daemon_peer *peer = &c->config->peers[i];
+
+        node_addresses_take_file(&c->addresses, &(struct node_described){.id = peer->id,
+                                                                         .name = peer->name,
+                                                                         .address = peer->address,
+                                                                         .api = peer->api});
+    }
+    node_addresses_take_file(&c->addresses, &(struct node_described){.id = c->config->id,
+                                                                     .name = c->config->node,
+                                                                     .address = c->config->advertise,
+                                                                     .api = c->config->api_advertise});
+    consensus_read_records(c);
+    consensus_read_hints(c);
+}
+
 static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
                                struct gavel_error *error)
 {
@@ -222,10 +241,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     begin_memory(c);
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    node_addresses_init(&c->addresses, c->config);
-    c->record_count = member_records(c->table, c->records);
-    (void)node_addresses_take_records(&c->addresses, c->records, c->record_count);
-    consensus_read_hints(c);
+    begin_addresses(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
     status = journal_new(c->node.raft.state.incarnation, &c->shared->journal);

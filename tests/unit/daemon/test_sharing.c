@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What threads and processes of a node share: messages, the view, the journal, the shared memory, records. */
-#include "daemon/node/member_record.h"
+/* What threads and processes of a node share: messages, the view, the journal, the shared memory. */
 #include "daemon/shared/journal.h"
 #include "daemon/shared/mailbox.h"
 #include "daemon/shared/shared_memory.h"
 #include "daemon/shared/view.h"
-#include "net/seal.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -201,68 +199,6 @@ static void test_a_mandate_is_read_only_under_its_own_epoch(void **state)
     shared_memory_free(memory);
 }
 
-static void apply(struct table *table, uint64_t index, uint8_t *bytes, size_t size)
-{
-    assert_int_equal(table_apply(table, index, bytes, size), GAVEL_OK);
-    free(bytes);
-}
-
-static void test_records_of_members_survive_the_table(void **state)
-{
-    struct table table = {0};
-    struct member_record record = {.priority = 7, .is_voter = true}, read;
-    struct member_record list[RAFT_MEMBERS_MAX];
-    uint8_t *bytes;
-    size_t size;
-
-    (void)state;
-    (void)snprintf(record.name, sizeof record.name, "n4");
-    (void)snprintf(record.address, sizeof record.address, "[::1]:7400");
-    assert_int_equal(member_record_put(&record, &bytes, &size), GAVEL_OK);
-    apply(&table, 1, bytes, size);
-    assert_true(member_record_find(&table, "n4", &read));
-    assert_string_equal(read.address, "[::1]:7400");
-    assert_int_equal(read.priority, 7);
-    assert_true(read.is_voter);
-    assert_false(read.is_witness);
-    assert_false(read.is_learned);
-    assert_int_equal(read.id, seal_id_of_name("node", "n4"));
-    assert_int_equal(member_records(&table, list), 1);
-    assert_false(member_record_find(&table, "n", &read));
-    assert_int_equal(member_record_delete("n4", &bytes, &size), GAVEL_OK);
-    apply(&table, 2, bytes, size);
-    assert_int_equal(member_records(&table, list), 0);
-    table_done(&table);
-}
-
-static void test_a_record_that_is_none_is_left_out(void **state)
-{
-    static const char *const values[] = {"",
-                                         "{",
-                                         "[]",
-                                         "{\"name\":\"x\"}",
-                                         "{\"name\":\"../x\",\"address\":\"a\",\"api\":\"\",\"priority\":1}",
-                                         "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\",\"priority\":999}"};
-    struct table table = {0};
-    struct member_record list[RAFT_MEMBERS_MAX];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        struct table_command command = {.kind = TABLE_PUT,
-                                        .key = (const uint8_t *)"gavel/member/x",
-                                        .key_size = strlen("gavel/member/x"),
-                                        .value = (const uint8_t *)values[i],
-                                        .value_size = strlen(values[i])};
-        uint8_t *bytes = malloc(table_command_size(&command));
-
-        assert_non_null(bytes);
-        table_command_encode(&command, bytes);
-        apply(&table, i + 1, bytes, table_command_size(&command));
-        assert_int_equal(member_records(&table, list), 0);
-    }
-    table_done(&table);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,8 +207,6 @@ int main(void)
         cmocka_unit_test(test_events_are_read_in_order_across_restarts),
         cmocka_unit_test(test_elections_are_listed_newest_first),
         cmocka_unit_test(test_a_mandate_is_read_only_under_its_own_epoch),
-        cmocka_unit_test(test_records_of_members_survive_the_table),
-        cmocka_unit_test(test_a_record_that_is_none_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "daemon/node/node_addresses.h"
+#include "core/node/addresses.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,21 +34,14 @@ static bool note_all(struct node_address *entry, const char *name, const char *a
     return note(entry->api, sizeof entry->api, api) || is_new;
 }
 
-void node_addresses_init(struct node_addresses *addresses, const struct daemon_config *config)
+void node_addresses_take_file(struct node_addresses *addresses, const struct node_described *node)
 {
-    struct node_address *self;
+    struct node_address *entry = entry_of(addresses, node->id);
 
-    memset(addresses, 0, sizeof *addresses);
-    for (size_t i = 0; i < config->peer_count; i++) {
-        const struct daemon_peer *peer = &config->peers[i];
-        struct node_address *entry = entry_of(addresses, peer->id);
-
-        if (entry)
-            (void)note_all(entry, peer->name, peer->address, peer->api);
-    }
-    self = entry_of(addresses, config->id);
-    if (self)
-        (void)note_all(self, config->node, config->advertise, config->api_advertise);
+    if (!entry)
+        return;
+    (void)note_all(entry, node->name, node->address, node->api);
+    entry->is_of_file = true;
 }
 
 bool node_addresses_take_records(struct node_addresses *addresses, const struct member_record *records,
@@ -68,37 +61,35 @@ bool node_addresses_take_records(struct node_addresses *addresses, const struct 
     return is_new;
 }
 
-bool node_addresses_take_hello(struct node_addresses *addresses, const struct peer_hello *hello)
+bool node_addresses_take_greeting(struct node_addresses *addresses, const struct node_described *node)
 {
-    struct node_address *entry = entry_of(addresses, hello->node);
+    struct node_address *entry = entry_of(addresses, node->id);
 
     if (!entry)
         return false;
-    return note_all(entry, hello->name, entry->is_of_record ? "" : hello->address, hello->api);
+    return note_all(entry, node->name, entry->is_of_record ? "" : node->address, node->api);
 }
 
-static bool is_kept(const struct daemon_config *config, const struct raft_config *members,
-                    const struct member_record *records, size_t count, raft_id id)
+static bool has_record(const struct member_record *records, size_t count, raft_id id)
 {
-    bool is_found = id == config->id || raft_config_find(members, id);
-
-    for (size_t i = 0; i < config->peer_count && !is_found; i++)
-        is_found = config->peers[i].id == id;
-    for (size_t i = 0; i < count && !is_found; i++)
-        is_found = records[i].id == id;
-    return is_found;
+    for (size_t i = 0; i < count; i++)
+        if (records[i].id == id)
+            return true;
+    return false;
 }
 
-void node_addresses_keep(struct node_addresses *addresses, const struct daemon_config *config,
-                         const struct raft_config *members, raft_id leader,
+void node_addresses_keep(struct node_addresses *addresses, const struct raft_config *members, raft_id leader,
                          const struct member_record *records, size_t count)
 {
     size_t left = 0;
 
-    for (size_t i = 0; i < addresses->count; i++)
-        if (addresses->entries[i].id == leader ||
-            is_kept(config, members, records, count, addresses->entries[i].id))
-            addresses->entries[left++] = addresses->entries[i];
+    for (size_t i = 0; i < addresses->count; i++) {
+        const struct node_address *entry = &addresses->entries[i];
+
+        if (entry->is_of_file || entry->id == leader || raft_config_find(members, entry->id) ||
+            has_record(records, count, entry->id))
+            addresses->entries[left++] = *entry;
+    }
     addresses->count = left;
 }
 

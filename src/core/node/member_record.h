@@ -2,20 +2,20 @@
 
 /*
  * What a member shall be, as an operator said it; kept in the table under a
- * key of its own, so that every node knows names and addresses, and whoever
- * leads can make it so (consensus_members.c). Of members that no operator ever
- * named, those the cluster began with, the leader writes down what it knows.
+ * key of its own, so that every node knows names and addresses, and the leader
+ * can make it so (members.c). For members that no operator has named, those
+ * that the cluster began with, the leader writes down what it knows.
  *
  * As JSON, so that a newer gavel may add to it.
  */
-#ifndef DAEMON_NODE_MEMBER_RECORD_H
-#define DAEMON_NODE_MEMBER_RECORD_H
+#ifndef CORE_NODE_MEMBER_RECORD_H
+#define CORE_NODE_MEMBER_RECORD_H
 
 #include "core/table/table.h"
 #include "wire/peer.h"
 
 struct member_record {
-    raft_id id;
+    raft_id id; /* of the name; not part of the bytes: filled in by the reader */
     char name[PEER_NAME_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
