@@ -80,6 +80,8 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
         cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",
                         host->label);
     case NODE_WATCH: /* the simulator of clients knows their processes */
+    case NODE_ORDERED:
+    case NODE_ADDRESSES:
     case NODE_TELL:
         break;
     }

@@ -106,7 +106,15 @@
     X(SNAPSHOT_BEYOND,        "snapshot-beyond", "a snapshot has entries from beyond the index that it is said to go up to") \
     X(SNAPSHOT_UNCHECKED,     "snapshot-unchecked", "a snapshot that lacks an entry is used, because nobody compares its digest") \
     X(SNAPSHOT_NOT_TAKEN,     "snapshot-not-taken", "a node that takes the leader's snapshot goes on with the table that it had") \
-    X(SNAPSHOT_GOES_BACK,     "snapshot-goes-back", "a snapshot is used although the log begins after it already")
+    X(SNAPSHOT_GOES_BACK,     "snapshot-goes-back", "a snapshot is used although the log begins after it already") \
+    X(ORDER_WAITS_FOR_EVER,   "order-waits-for-ever", "an order is not answered when its time is up") \
+    X(TRANSFER_TO_ANYBODY,    "transfer-to-anybody", "an order to hand over to one node is told as done when another is elected") \
+    X(STEP_DOWN_TOLD_EARLY,   "step-down-told-early", "an order to step down is told as done while the work still stops") \
+    X(MEMBERS_TOLD_EARLY,     "members-told-early", "a change of members is told as done before it is committed") \
+    X(RECORD_OUTLIVES_MEMBER, "record-outlives-member", "a member is removed and its record stays, so it is added again") \
+    X(ADDRESS_TAKEN_TWICE,    "address-taken-twice", "a member is added at the address of another") \
+    X(OLD_FAILURE_COUNTS,     "old-failure-counts", "work of an earlier claim that failed ends the present one") \
+    X(LEAVES_WHILE_WORKING,   "leaves-while-working", "a node that is asked to end does so while its work still runs")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

@@ -10,8 +10,9 @@
 
 #include <stdlib.h>
 
-/* Raft's, the held messages that one write sets free, and one for the table. */
-#define RESERVED (RAFT_ACTIONS_MAX + NODE_HELD_MAX + 1)
+/* Raft's, the held messages that one write sets free, the answers to orders, one for the table and one for
+ * addresses. */
+#define RESERVED (RAFT_ACTIONS_MAX + NODE_HELD_MAX + NODE_ORDERS_MAX + 2)
 
 enum gavel_status node_actions_init(struct node_actions *actions)
 {
@@ -20,6 +21,7 @@ enum gavel_status node_actions_init(struct node_actions *actions)
     STAILQ_INIT(&actions->released);
     STAILQ_INIT(&actions->replies);
     STAILQ_INIT(&actions->answers);
+    STAILQ_INIT(&actions->ordered);
     return actions->items ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
 
@@ -28,6 +30,7 @@ void node_actions_clear(struct node_actions *actions)
     struct node_held *held;
     struct frontend_reply *reply;
     struct forwarder_answer *answer;
+    struct node_pending *ordered;
 
     while ((held = STAILQ_FIRST(&actions->released))) {
         STAILQ_REMOVE_HEAD(&actions->released, next);
@@ -42,6 +45,11 @@ void node_actions_clear(struct node_actions *actions)
         forwarder_answer_free(answer);
     }
     table_outcome_done(&actions->outcome);
+    while ((ordered = STAILQ_FIRST(&actions->ordered))) {
+        STAILQ_REMOVE_HEAD(&actions->ordered, next);
+        free(ordered);
+    }
+    actions->refusal[0] = '\0';
     free(actions->deaths);
     actions->deaths = NULL;
     actions->count = 0;

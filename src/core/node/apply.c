@@ -50,6 +50,7 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
     action->applied.results = outcome->results;
     action->applied.count = outcome->count;
     watch_processes(node, outcome);
+    node_applied_record(node, entry);
 }
 
 static void restore(struct node *node)
@@ -63,10 +64,12 @@ static void restore(struct node *node)
         table_exchange(node->table, node->decoded);
     node->decoded = NULL;
 
-    if (status == GAVEL_OK)
-        (void)node_act(node, NODE_RESTORED); /* it says all there is to say */
-    else
+    if (status != GAVEL_OK) {
         node_act(node, NODE_FAIL)->failure = status;
+        return;
+    }
+    (void)node_act(node, NODE_RESTORED); /* it says all there is to say */
+    node_read_records(node);
 }
 
 static void claim(struct node *node, const struct node_moment *moment, const struct node_todo *todo)
@@ -75,6 +78,13 @@ static void claim(struct node *node, const struct node_moment *moment, const str
 
     action->work.term = todo->claim.term;
     action->work.lease_epoch = todo->claim.lease_epoch;
+    ASSERT(!node->claim.is_held);
+    ASSERT(todo->claim.lease_epoch > 0);
+    /* A token fences only if it is new each time. */
+    ASSERT(todo->claim.term > node->claim.term ||
+           (todo->claim.term == node->claim.term && todo->claim.lease_epoch > node->claim.lease_epoch));
+    node->claim = (struct node_claim){
+        .is_held = true, .term = todo->claim.term, .lease_epoch = todo->claim.lease_epoch};
     node->frontend.generation = node->raft.state.generation;
     frontend_open(&node->frontend, todo->claim.term, moment->now);
 }
@@ -99,6 +109,7 @@ void node_do_todo(struct node *node, const struct node_moment *moment)
     default:
         ASSERT(todo->kind == RAFT_STOP_WORK);
         frontend_close(&node->frontend);
+        node->claim.is_held = false;
         if (PLANTED(NODE_STAYS_OPEN))
             frontend_open(&node->frontend, node->frontend.term, moment->now);
         node_act(node, NODE_WORK_STOP)->stop_reason = todo->stop_reason;

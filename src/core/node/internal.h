@@ -43,4 +43,67 @@ bool node_propose(struct node *node, const struct node_moment *moment);
 /* What forwarder and front end have for others becomes actions. */
 void node_hand_out(struct node *node, gavel_ns now);
 
+/* ---- members.c ---- */
+
+/* The table may have other records now. */
+void node_read_records(struct node *node);
+void node_applied_record(struct node *node, const struct raft_entry *entry);
+void node_take_greeting(struct node *node, const struct node_described *said);
+const struct member_record *node_record_of(const struct node *node, raft_id id); /* NULL: none */
+/* What is known of a member that has no record. */
+void node_describe_member(const struct node *node, const struct raft_member *member, const char *name,
+                          struct member_record *ret_record);
+/* Whether a change of members can begin now. */
+bool node_may_change(const struct node *node);
+void node_take_out(struct raft_config *config, raft_id id);
+enum gavel_status node_change(struct node *node, const struct node_moment *moment,
+                              const struct raft_config *target);
+/* Takes the bytes. */
+enum gavel_status node_propose_command(struct node *node, const struct node_moment *moment, uint8_t *bytes,
+                                       size_t size);
+/* Records and configuration are compared next, piece by piece. */
+void node_reconcile_soon(struct node *node);
+bool node_reconcile(struct node *node, const struct node_moment *moment);
+
+/* ---- orders.c ---- */
+
+void node_take_order(struct node *node, const struct node_moment *moment, const struct node_order *order);
+void node_take_said(struct node *node, const struct node_said *said);
+const struct node_said *node_said_by(const struct node *node, raft_id id); /* NULL: nothing */
+void node_orders_told(struct node *node, const struct raft_action *action);
+bool node_is_being_removed(const struct node *node, raft_id id);
+void node_orders_look_soon(struct node *node);
+bool node_look_at_orders(struct node *node, const struct node_moment *moment);
+void node_orders_done(struct node *node);
+/* Answers the order of the event, which is not taken on; or one that waits. The text is a sentence. */
+void node_refuse_order(struct node *node, const struct node_order *order, enum gavel_status status,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+void node_answer_order(struct node *node, struct node_pending *pending, enum gavel_status status,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* ERR_NO_LEADER or ERR_NOT_LEADER, unless we lead. */
+enum gavel_status node_refuse_unless_leader(struct node *node, const struct node_moment *moment,
+                                            const struct node_order *order);
+const char *node_name_of(const struct node *node, raft_id id, char buffer[static NODE_ADDRESSES_NAME_BYTES]);
+
+/* ---- order_transfer.c, order_members.c: an order begins (if not OK, it was refused), and is settled ---- */
+
+enum gavel_status node_begin_transfer(struct node *node, const struct node_moment *moment,
+                                      struct node_pending *pending);
+enum gavel_status node_begin_step_down(struct node *node, const struct node_moment *moment,
+                                       struct node_pending *pending);
+enum gavel_status node_begin_member(struct node *node, const struct node_moment *moment,
+                                    struct node_pending *pending);
+/* True: it was answered. */
+bool node_settle_transfer(struct node *node, const struct node_moment *moment, struct node_pending *p);
+bool node_settle_step_down(struct node *node, struct node_pending *p);
+bool node_settle_member(struct node *node, const struct node_moment *moment, struct node_pending *p);
+
+/* ---- leave.c ---- */
+
+void node_stop(struct node *node, const struct node_moment *moment, gavel_ns timeout);
+void node_work_failed(struct node *node, raft_term term, uint64_t lease_epoch);
+void node_leave_soon(struct node *node);
+bool node_must_leave(const struct node *node);
+bool node_leave_next(struct node *node, const struct node_moment *moment);
+
 #endif

@@ -8,9 +8,13 @@
  *     own replies    of our front end, for our forwarder
  *     deliveries     of our forwarder, to our front end
  *     a batch        of commands, from the front end to the log
+ *     leaving        a node that stops, or whose work has failed, steps down
+ *     orders         those whose time, or what they wait for, has come
+ *     members        one difference between the records and the configuration
  *
  * It comes to an end: an entry is applied once, a refused request waits before it is delivered again, and
- * what the log refuses is dropped.
+ * what the log refuses is dropped. An order asks Raft for a change once in each event, and so does each
+ * record.
  */
 #include "core/node/internal.h"
 
@@ -42,6 +46,7 @@ enum gavel_status node_init(struct node *node, struct table *table, const struct
     frontend_init(&node->frontend, table, settings->drift_ppm);
     STAILQ_INIT(&node->held);
     STAILQ_INIT(&node->own_replies);
+    STAILQ_INIT(&node->orders.waiting);
     return GAVEL_OK;
 }
 
@@ -60,6 +65,7 @@ void node_done(struct node *node)
         STAILQ_REMOVE_HEAD(&node->own_replies, next);
         frontend_reply_free(reply);
     }
+    node_orders_done(node);
     frontend_done(&node->frontend);
     forwarder_done(&node->forwarder);
     raft_done(&node->raft);
@@ -69,8 +75,8 @@ void node_done(struct node *node)
 bool node_has_next(const struct node *node)
 {
     return node->todo_count > 0 || !STAILQ_EMPTY(&node->own_replies) ||
-           forwarder_delivers_to(&node->forwarder) != 0 ||
-           (!node->is_gathering && frontend_has_batch(&node->frontend));
+           forwarder_delivers_to(&node->forwarder) != 0 || node_must_leave(node) || node->orders.must_look ||
+           node->members.is_due || (!node->is_gathering && frontend_has_batch(&node->frontend));
 }
 
 bool node_changes_table(const struct node *node)
@@ -93,8 +99,10 @@ static void do_next(struct node *node, const struct node_moment *moment)
     }
     node->turns++;
     ASSERT(node->turns < TURNS_MAX);
-    if (!node_take_own_reply(node, moment) && !node_take_own_delivery(node, moment))
-        (void)node_propose(node, moment); /* there is something, or we would not be here */
+    if (!node_take_own_reply(node, moment) && !node_take_own_delivery(node, moment) &&
+        (node->is_gathering || !node_propose(node, moment)) && !node_leave_next(node, moment) &&
+        !node_look_at_orders(node, moment))
+        (void)node_reconcile(node, moment); /* there is something, or we would not be here */
 }
 
 static void tick(struct node *node, const struct node_moment *moment, bool is_stalled)
@@ -102,6 +110,9 @@ static void tick(struct node *node, const struct node_moment *moment, bool is_st
     frontend_tick(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), is_stalled,
                   moment->wall_ms);
     forwarder_tick(&node->forwarder, moment->now);
+    node_leave_soon(node);
+    node_orders_look_soon(node);
+    node_reconcile_soon(node);
 }
 
 static void take(struct node *node, const struct node_moment *moment, const struct node_event *event)
@@ -136,6 +147,21 @@ static void take(struct node *node, const struct node_moment *moment, const stru
     case NODE_DEATHS:
         node_take_deaths(node, moment, event->deaths.ops, event->deaths.count);
         break;
+    case NODE_ORDER:
+        node_take_order(node, moment, event->order);
+        break;
+    case NODE_GREETED:
+        node_take_greeting(node, event->greeting);
+        break;
+    case NODE_SAID:
+        node_take_said(node, &event->said);
+        break;
+    case NODE_WORK_FAILED:
+        node_work_failed(node, event->failed.term, event->failed.lease_epoch);
+        break;
+    case NODE_STOP:
+        node_stop(node, moment, event->stop.timeout);
+        break;
     case NODE_TICK:
         tick(node, moment, event->tick.is_stalled);
         break;
@@ -158,6 +184,7 @@ void node_step(struct node *node, const struct node_event *event, struct node_ac
     node->actions = actions;
     if (event->kind != NODE_NEXT) {
         node->turns = 0;
+        node->orders.events++;
         node->is_gathering = false;
         node->decoded = event->kind == NODE_RAFT ? event->decoded : NULL;
     }

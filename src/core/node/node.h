@@ -2,14 +2,15 @@
 
 /*
  * A node of the cluster, whole and pure: Raft, the table that its log builds,
- * the forwarder for the clients of this node, and the front end that answers
- * them while this node leads, composed into one step function.
+ * the forwarder for the clients of this node, the front end that answers them
+ * while this node leads, what operators order (orders.h) and the members as
+ * their records say (members.h), composed into one step function.
  *
- *     a message, time, a durable write   a client's frame   a peer's forwarded request   deaths
- *                          │                    │                       │                  │
- *                          └────────────────────┴──── node_step() ──────┴──────────────────┘
+ *     a message, time, a durable write   a client's frame   a peer's forwarded request   deaths   an order
+ *                          │                    │                       │                  │          │
+ *                          └────────────────────┴──── node_step() ──────┴──────────────────┴──────────┘
  *                                                          │
- *     PERSIST   SEND   FORWARD   ANSWER   APPLIED   WORK_START   WORK_STOP   WATCH   TELL
+ *     PERSIST   SEND   FORWARD   ANSWER   APPLIED   WORK_START   WORK_STOP   WATCH   ORDERED   TELL
  *
  * gaveld, the simulators and the trace tests run this function. Their part is
  * to move bytes between it and sockets, disks and clocks.
@@ -40,6 +41,8 @@
 #ifndef CORE_NODE_NODE_H
 #define CORE_NODE_NODE_H
 
+#include "core/node/members.h"
+#include "core/node/orders.h"
 #include "core/raft/raft.h"
 #include "core/session/forwarder.h"
 #include "core/session/frontend.h"
@@ -51,12 +54,17 @@
 
 enum node_event_kind {
     NODE_NEXT,        /* does what an earlier event has left to do; only if node_has_next() */
-    NODE_RAFT,        /* anything that Raft takes: a message, time, a durable write, an operator's order */
+    NODE_RAFT,        /* anything that Raft takes: a message, time, a durable write */
     NODE_CLIENT,      /* a client of this node asks: a Request, a KeepAlive or an Ask */
     NODE_CLIENT_GONE, /* its answers are for nobody */
     NODE_FORWARDED,   /* a peer forwards what a client of its own asks, or answers what we forwarded */
     NODE_UNSENT,      /* requests of ours (FORWARD), by their numbers, could not be sent */
     NODE_DEATHS,      /* processes of this machine are dead: what that ends, as operations */
+    NODE_ORDER,       /* an operator orders something; answered by ORDERED, exactly once */
+    NODE_GREETED,     /* a node says its name and its addresses */
+    NODE_SAID,        /* a peer says whether it works */
+    NODE_WORK_FAILED, /* the work of this claim cannot go on: the node steps down */
+    NODE_STOP,        /* the node is to end: it hands over; see node_has_left() */
     NODE_TICK,        /* at least every 100 ms, and at node_tick_at() */
 };
 
@@ -95,6 +103,16 @@ struct node_event {
             const Gavel__Op *const *ops; /* see frontend_report_deaths() */
             size_t count;
         } deaths;
+        const struct node_order *order;
+        const struct node_described *greeting;
+        struct node_said said;
+        struct {
+            raft_term term;
+            uint64_t lease_epoch;
+        } failed;
+        struct {
+            gavel_ns timeout; /* after this it ends, whatever it still leads */
+        } stop;
         struct {
             bool is_stalled; /* clients could not be heard for a while: their thread did not run */
         } tick;
@@ -111,6 +129,8 @@ enum node_action_kind {
     NODE_WORK_START, /* work may begin, until raft_deadline() */
     NODE_WORK_STOP,  /* it must stop; answer with RAFT_WORK_STOPPED */
     NODE_WATCH,      /* tell of the death of this process, if it is of this machine */
+    NODE_ORDERED,    /* the answer to an order */
+    NODE_ADDRESSES,  /* something new is known of names and addresses: node->members.addresses */
     NODE_TELL,       /* something people want to know */
     NODE_FAIL,       /* the node cannot go on: ERR_NO_MEMORY, or ERR_STORE_DAMAGED for a snapshot */
 };
@@ -135,6 +155,13 @@ struct node_action {
         } work;
         enum raft_stop stop_reason;
         struct table_process watch;
+        struct {
+            uint64_t id;
+            /* OK, ERR_NO_LEADER, ERR_NOT_LEADER, ERR_LEADER_TRANSFER_FAILED, ERR_STATE, ERR_INVALID,
+             * ERR_NOT_FOUND, ERR_TIMEOUT, ERR_NO_MEMORY */
+            enum gavel_status status;
+            const char *text; /* one sentence: what happened, why, what to do next */
+        } ordered;
         const struct raft_action *tell;
         enum gavel_status failure;
     };
@@ -151,7 +178,8 @@ STAILQ_HEAD(node_helds, node_held);
 struct node_actions {
     size_t count;
     struct node_action *items;
-    enum gavel_status status; /* what Raft said to the event, or forwarder_take() to a client's frame */
+    /* What Raft said to the event, or forwarder_take() to a client's frame; OK for an order taken on. */
+    enum gavel_status status;
 
     /* For those who watch Raft: the event that this step gave it, and what it said. */
     bool has_stepped;
@@ -164,6 +192,9 @@ struct node_actions {
     struct frontend_replies replies;
     struct forwarder_answers answers;
     struct table_outcome outcome;
+    struct node_pendings ordered;
+    char refusal[NODE_ORDER_TEXT_BYTES];
+    struct raft_config change;
     uint8_t *deaths;
 };
 
@@ -188,6 +219,20 @@ struct node_todo {
 };
 #define NODE_TODO_MAX 16
 
+/* The newest claim of the work. */
+struct node_claim {
+    bool is_held; /* between WORK_START and WORK_STOP */
+    raft_term term;
+    uint64_t lease_epoch;
+};
+
+struct node_leaving {
+    bool must_step_down; /* the work cannot go on */
+    bool is_stopping;
+    gavel_ns stop_at; /* at the latest */
+    bool is_due;
+};
+
 struct node {
     struct raft raft;
     struct table *table; /* borrowed */
@@ -201,9 +246,13 @@ struct node {
     size_t todo_count;
     struct table *decoded;               /* of the event before, see there */
     struct frontend_replies own_replies; /* of our front end, for our forwarder */
-    bool is_gathering;                   /* more clients ask at once: nothing is proposed yet */
-    unsigned turns;                      /* of NODE_NEXT since the last event, but for entries */
-    struct node_actions *actions;        /* only during a step */
+    struct node_members members;
+    struct node_orders orders;
+    struct node_claim claim;
+    struct node_leaving leaving;
+    bool is_gathering;            /* more clients ask at once: nothing is proposed yet */
+    unsigned turns;               /* of NODE_NEXT since the last event, but for entries */
+    struct node_actions *actions; /* only during a step */
 };
 
 /*
@@ -215,6 +264,13 @@ GAVEL_CHECKED enum gavel_status node_init(struct node *node, struct table *table
                                           const struct raft_restore *restore, gavel_ns now,
                                           struct gavel_error *error);
 void node_done(struct node *node); /* safe on a zeroed struct; leaves the table alone */
+
+/*
+ * Names for the node: those of the configuration file, with ourselves. Before the first step, and once.
+ * Without it there are neither orders about members nor records of them.
+ */
+void node_introduce(struct node *node, node_id_of_name *id_of_name, const struct node_described *nodes,
+                    size_t count);
 
 /* Feeds one event; actions is what the caller must do, in order. */
 void node_step(struct node *node, const struct node_event *event, struct node_actions *actions);
@@ -228,5 +284,8 @@ bool node_changes_table(const struct node *node);
 /* When a TIMER for Raft is due, and when a TICK; NEVER if nothing is. */
 static inline gavel_ns node_timer_at(const struct node *node) { return raft_wake_at(&node->raft); }
 gavel_ns node_tick_at(const struct node *node);
+
+/* After NODE_STOP: whether nothing is left to hand over or to stop, or the time is up. */
+bool node_has_left(const struct node *node, gavel_ns now);
 
 #endif

@@ -106,6 +106,7 @@ static void take_action(struct node *node, const struct raft_action *action)
         break;
     case RAFT_TELL:
         node_act(node, NODE_TELL)->tell = action;
+        node_orders_told(node, action);
         break;
     }
 }
@@ -124,6 +125,7 @@ enum gavel_status node_step_raft(struct node *node, const struct node_moment *mo
     status = raft_step(&node->raft, &actions->event, &actions->raft);
     for (size_t i = 0; i < actions->raft.count; i++)
         take_action(node, &actions->raft.items[i]);
+    node_orders_look_soon(node);
     leader = node->raft.leader;
     actions->status = status;
     if (PLANTED(NODE_FORGETS_LEADER))

@@ -56,6 +56,14 @@ static void tell_stopped(struct consensus *c)
     step(c, &(struct node_event){.kind = NODE_RAFT, .raft.kind = RAFT_WORK_STOPPED});
 }
 
+static void step_next(struct consensus *c)
+{
+    while (!c->is_over && node_has_next(&c->node)) {
+        step(c, &(struct node_event){.kind = NODE_NEXT});
+        tell_stopped(c);
+    }
+}
+
 static enum gavel_status step_all(struct consensus *c, struct node_event *event)
 {
     enum gavel_status status;
@@ -63,9 +71,13 @@ static enum gavel_status step_all(struct consensus *c, struct node_event *event)
     step(c, event);
     status = c->actions.status;
     tell_stopped(c);
-    while (!c->is_over && node_has_next(&c->node)) {
-        step(c, &(struct node_event){.kind = NODE_NEXT});
+    step_next(c);
+    if (!c->is_over && c->has_failed) {
+        c->has_failed = false;
+        step(c, &(struct node_event){.kind = NODE_WORK_FAILED,
+                                     .failed = {c->node.claim.term, c->node.claim.lease_epoch}});
         tell_stopped(c);
+        step_next(c);
     }
     return status;
 }
@@ -93,8 +105,6 @@ static void tell_others(struct consensus *c)
     consensus_publish(c);
     if (c->is_status_due)
         consensus_send_status(c);
-    if (c->pending)
-        consensus_look_at_pending(c);
 }
 
 enum gavel_status consensus_step(struct consensus *c, struct node_event event)
@@ -111,6 +121,7 @@ enum gavel_status consensus_step(struct consensus *c, struct node_event event)
     consensus_arm_sessions(c);
     if (c->has_stepped)
         tell_others(c);
+    consensus_send_answers(c);
     arm(c);
     return status;
 }

@@ -9,7 +9,6 @@
 #ifndef DAEMON_NODE_CONSENSUS_H
 #define DAEMON_NODE_CONSENSUS_H
 
-#include "core/node/addresses.h"
 #include "core/node/node.h"
 #include "daemon/api/api.h"
 #include "daemon/clients/clients.h"
@@ -24,21 +23,22 @@
 #include "net/seal.h"
 #include "net/transport.h"
 
-/* A request that was taken on and is not answered yet. */
-struct pending {
-    struct pending *next;
-    struct request *request; /* NULL: answered */
-    gavel_ns give_up_at;
-    raft_term term;   /* when it began */
-    bool has_begun;   /* a member is to be removed: the change is under way */
-    raft_index index; /* of the entry that has to be applied first; 0 none */
-    bool is_already;  /* PROMOTE, DEMOTE: it was one before */
-    gavel_ns ask_at;  /* TRANSFER by force, at its target: when to ask whoever leads again */
-    raft_id elected;  /* TRANSFER: this one was, and is about to work */
-};
-#define PENDING_MAX 64
 #define REFUSALS_KEPT RAFT_MEMBERS_MAX
 #define WISHES_KEPT 8
+
+/* Something that was refused, and may be asked for again at once. */
+struct wish {
+    char text[PEER_NAME_MAX + 32]; /* "" none */
+    gavel_ns at;                   /* of the newest try */
+    unsigned times;                /* refused since it was told */
+};
+
+/* What operators ask. */
+struct operator_requests {
+    struct mail_link *waiting;  /* the node has an order of each */
+    struct mail_link *answered; /* and not sent back yet */
+    struct wish wishes[WISHES_KEPT];
+};
 
 struct consensus {
     const struct daemon_config *config;
@@ -74,21 +74,14 @@ struct consensus {
     struct reload reload;
     bool is_expiry_told;
     bool is_expired_told;
-    struct node_addresses addresses;
-    struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
-    size_t record_count;
-    gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */
     struct detector detector;
     struct leader_commands *commands; /* NULL: no children */
-    bool must_step_down;              /* the children gave up, or cannot be fenced */
 
     /* work */
-    bool is_claimed;
-    raft_term claim_term;
-    uint64_t claim_epoch; /* lease epoch */
-    uint64_t work_epoch;  /* the same as one number, for the children */
-    gavel_ns deadline;    /* as it was last told */
-    bool has_stopped;     /* WORK_STOPPED is due */
+    uint64_t work_epoch; /* of the claim as one number, for the children; 0: they cannot be fenced */
+    gavel_ns deadline;   /* as it was last told */
+    bool has_stopped;    /* WORK_STOPPED is due */
+    bool has_failed;     /* WORK_FAILED is due */
 
     /* for people */
     struct view draft;
@@ -122,15 +115,7 @@ struct consensus {
         gavel_ns at;
     } refusals[REFUSALS_KEPT]; /* that were told */
 
-    struct {
-        char text[PEER_NAME_MAX + 32]; /* "" none */
-        gavel_ns at;                   /* of the newest try */
-        unsigned times;                /* refused since it was told */
-    } wishes[WISHES_KEPT];             /* that were refused, and may be asked for again at once */
-
-    struct pending *pending;
-    size_t pending_count;
-    bool is_looking; /* at the pending ones */
+    struct operator_requests requests;
 
     /* what clients ask */
     struct process_watch process_watch;
@@ -144,7 +129,6 @@ struct consensus {
     raft_index snapshot_index;
 
     bool is_stopping;     /* asked to end */
-    gavel_ns stop_at;     /* at the latest */
     gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
     bool is_over;
     bool is_disk_left; /* the disk thread did not come back */
@@ -217,13 +201,9 @@ void consensus_check_certificate(struct consensus *c);
 
 /* consensus_request.c */
 void consensus_take_requests(struct consensus *c);
-void consensus_look_at_pending(struct consensus *c);
-void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, const char *why);
-void consensus_change_failed(struct consensus *c, const char *why);
-void consensus_answer_all(struct consensus *c, enum gavel_status status, const char *message);
-/* Answers and forgets; the message is a sentence. */
-void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
-                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+void consensus_ordered(struct consensus *c, uint64_t id, enum gavel_status status, const char *text);
+void consensus_send_answers(struct consensus *c);
+void consensus_answer_all(struct consensus *c); /* that this node is stopping */
 
 /* consensus_sessions.c */
 GAVEL_CHECKED enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error);
@@ -235,12 +215,5 @@ void consensus_forward(struct consensus *c, const struct node_forwarded *forward
 void consensus_answer_client(struct consensus *c, struct forwarder_answer *answer);
 void consensus_tick_sessions(struct consensus *c);
 void consensus_arm_sessions(struct consensus *c);
-
-/* consensus_members.c */
-void consensus_read_records(struct consensus *c); /* the table may have others now */
-void consensus_read_hints(struct consensus *c);   /* at the start, from entries that are not applied yet */
-void consensus_reconcile(struct consensus *c);
-enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending);
-bool consensus_member_is_done(struct consensus *c, struct pending *pending);
 
 #endif

@@ -23,14 +23,7 @@ static void out_of_memory(struct consensus *c, const char *what)
 
 static void applied(struct consensus *c, const struct node_action *action)
 {
-    const struct raft_entry *entry = action->applied.entry;
-    struct table_command command;
-
     detector_applied(&c->detector, action->applied.index, table_digest(c->table));
-    if (entry->kind == RAFT_ENTRY_DATA &&
-        table_command_decode(entry->data, entry->size, &command) == GAVEL_OK &&
-        member_record_is_key(command.key, command.key_size))
-        consensus_read_records(c);
     if (!node_changes_table(&c->node)) /* the last of several */
         table_box_ring(&c->shared->table);
 }
@@ -42,7 +35,6 @@ static void restored(struct consensus *c)
     table_box_ring(&c->shared->table);
     free(c->snapshot); /* of what is gone */
     c->snapshot = NULL;
-    consensus_read_records(c);
 }
 
 static void fail(struct consensus *c, enum gavel_status status)
@@ -90,6 +82,12 @@ void consensus_carry_out(struct consensus *c)
             break;
         case NODE_WATCH:
             process_watch_meet(&c->process_watch, &action->watch);
+            break;
+        case NODE_ORDERED:
+            consensus_ordered(c, action->ordered.id, action->ordered.status, action->ordered.text);
+            break;
+        case NODE_ADDRESSES:
+            consensus_set_peers(c);
             break;
         case NODE_TELL:
             consensus_tell(c, action->tell);

@@ -40,7 +40,7 @@ static void disk_failed(struct consensus *c)
     consensus_feed(c, (struct raft_event){.kind = RAFT_DISK_FAILED});
     c->is_stopping = true; /* once nothing of the work is left */
     c->exit_code = NODE_EXIT_DISK;
-    c->stop_at = clock_now() + STOP_LIMIT;
+    (void)consensus_step(c, (struct node_event){.kind = NODE_STOP, .stop.timeout = STOP_LIMIT});
 }
 
 /*
@@ -137,6 +137,14 @@ static void tell_children(struct consensus *c, const struct leader_commands_even
                 LOG_I64("late_by_ms", event->late_by_ms), LOG_END);
 }
 
+static void gave_up(struct consensus *c, uint64_t epoch)
+{
+    struct node_event event = {.kind = NODE_WORK_FAILED};
+
+    shared_memory_token(epoch, &event.failed.term, &event.failed.lease_epoch);
+    (void)consensus_step(c, event);
+}
+
 static void on_commands(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
@@ -147,7 +155,7 @@ static void on_commands(evutil_socket_t fd, short what, void *user)
     while (leader_commands_look(c->commands, &event)) {
         tell_children(c, &event);
         if (event.news == LEADER_COMMANDS_GAVE_UP)
-            c->must_step_down = c->is_claimed && event.epoch == c->work_epoch;
+            gave_up(c, event.epoch);
         else if (event.news == LEADER_COMMANDS_LOST)
             start_anew(c);
     }
@@ -160,37 +168,23 @@ static void on_commands(evutil_socket_t fd, short what, void *user)
 /* Ends when there is nothing left to hand over, to stop or to wait for. */
 static void go_on_stopping(struct consensus *c)
 {
-    bool leads = c->node.raft.role == RAFT_LEADER && !c->node.raft.is_failed;
+    gavel_ns now = clock_now();
 
-    if (leads && c->node.raft.transfer.phase == RAFT_TRANSFER_NONE && !c->node.raft.steps_down)
-        consensus_feed(
-            c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody took it: then the others elect */
-    if (c->is_over)
-        return;
-    leads = c->node.raft.role == RAFT_LEADER && !c->node.raft.is_failed;
-    if (c->node.raft.work != RAFT_WORK_NONE && clock_now() < c->stop_at)
-        return;
-    if (leads && c->node.raft.peer_count > 0 && clock_now() < c->stop_at)
-        return;
-    if (!api_has_left(c->api) && clock_now() < c->leave_until)
-        return;
-    consensus_end(c, c->exit_code);
+    if (node_has_left(&c->node, now) && (api_has_left(c->api) || now >= c->leave_until))
+        consensus_end(c, c->exit_code);
 }
 
 /* A leader hands over first. */
 static void begin_stopping(struct consensus *c)
 {
+    gavel_ns timeout = ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
+
     c->is_stopping = true;
-    c->stop_at =
-        clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
     c->leave_until = clock_now() + LEAVE_LIMIT;
     api_leave(c->api);
     consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
                    c->node.raft.role == RAFT_LEADER ? "hands over first" : "");
-    if (c->node.raft.role == RAFT_LEADER &&
-        consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
-                                             .transfer = {.timeout = c->stop_at - clock_now()}}) != GAVEL_OK)
-        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody to hand over to */
+    (void)consensus_step(c, (struct node_event){.kind = NODE_STOP, .stop.timeout = timeout});
     go_on_stopping(c);
 }
 
@@ -268,20 +262,14 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         consensus_publish_peers(c);
         consensus_check_certificate(c);
     }
-    if (c->must_step_down && c->node.raft.role == RAFT_LEADER)
-        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
-    c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
     consensus_check_hangs(c);
     consensus_check_bindings(c);
-    consensus_reconcile(c);
     consensus_tell_members(c);
     consensus_compact(c);
     consensus_refresh_members(c);
     process_watch_tick(&c->process_watch);
     consensus_tick_sessions(c);
     consensus_publish(c);
-    if (c->pending)
-        consensus_look_at_pending(c);
 }
 
 enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error *error)

@@ -74,8 +74,8 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
         "If it is the one with a majority, replace the other nodes: gavel member remove, an empty directory, gavel member add, --join. "
         "If not, stop the majority, start one node of the right founding with --force-new-cluster, and let the others join it with empty directories",
         LOG_STR("data", c->config->data), LOG_STR("founding", ours),
-        LOG_STR("node", node_addresses_name(&c->addresses, peer, name)), LOG_STR("its_founding", its),
-        LOG_END);
+        LOG_STR("node", node_addresses_name(&c->node.members.addresses, peer, name)),
+        LOG_STR("its_founding", its), LOG_END);
     consensus_refresh_members(c);
 }
 

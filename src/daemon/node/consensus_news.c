@@ -52,7 +52,7 @@ void consensus_note(struct consensus *c, enum journal_event event, raft_id node,
     va_start(arguments, format);
     (void)vsnprintf(entry.text, sizeof entry.text, format, arguments);
     va_end(arguments);
-    (void)node_addresses_name(&c->addresses, node, entry.node);
+    (void)node_addresses_name(&c->node.members.addresses, node, entry.node);
     consensus_put(c, &entry);
     logger_line(&c->logger, level_of(event), journal_event_name(event), LOG_STR("node", entry.node),
                 LOG_U64("term", entry.term), LOG_STR("text", entry.text), LOG_I64("at_ns", entry.at),
@@ -96,10 +96,12 @@ static void tell_election(struct consensus *c, const struct raft_election *elect
 
     record.started_wall_ms = wall_ms - ms_from_ns(now - election->started_at);
     record.ended_wall_ms = wall_ms - ms_from_ns(now - election->ended_at);
-    (void)node_addresses_name(&c->addresses, election->candidate, record.candidate);
+    (void)node_addresses_name(&c->node.members.addresses, election->candidate, record.candidate);
     for (size_t i = 0; i < election->ballot_count; i++) {
-        (void)node_addresses_name(&c->addresses, election->ballots[i].voter, record.names[i].voter);
-        (void)node_addresses_name(&c->addresses, election->ballots[i].candidate, record.names[i].vote);
+        (void)node_addresses_name(&c->node.members.addresses, election->ballots[i].voter,
+                                  record.names[i].voter);
+        (void)node_addresses_name(&c->node.members.addresses, election->ballots[i].candidate,
+                                  record.names[i].vote);
     }
     journal_put_election(c->shared->journal, &record);
     if (!election->is_pre_vote) {
@@ -118,8 +120,8 @@ static void tell_leader(struct consensus *c, raft_id leader)
 {
     struct journal_entry entry = {.event = JOURNAL_LEADER_CHANGED};
 
-    (void)node_addresses_name(&c->addresses, leader, entry.node);
-    (void)node_addresses_name(&c->addresses, c->last_leader, entry.previous);
+    (void)node_addresses_name(&c->node.members.addresses, leader, entry.node);
+    (void)node_addresses_name(&c->node.members.addresses, c->last_leader, entry.previous);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "leader_changed", LOG_STR("node", entry.node),
                 LOG_STR("previous", entry.previous), LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at),
@@ -142,7 +144,7 @@ static void tell_role(struct consensus *c, const char *role)
     struct journal_entry entry = {.event = JOURNAL_ROLE_CHANGED};
 
     (void)snprintf(entry.text, sizeof entry.text, "%s", role ? role : raft_role_name(c->node.raft.role));
-    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
+    (void)node_addresses_name(&c->node.members.addresses, c->config->id, entry.node);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "role_changed", LOG_STR("role", entry.text),
                 LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at), LOG_END);
@@ -162,8 +164,8 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
     logger_line(
         &c->logger, LOG_ERROR,
         "refused a term that elections cannot have reached; the node that sends it is not trustworthy or its data are damaged: stop it, remove the member and let it join with an empty directory",
-        LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
-        LOG_U64("term", c->node.raft.state.term), LOG_END);
+        LOG_STR("node", node_addresses_name(&c->node.members.addresses, node, name)),
+        LOG_U64("refused", term), LOG_U64("term", c->node.raft.state.term), LOG_END);
 }
 
 static void tell_truncation(struct consensus *c, raft_index index)
@@ -213,12 +215,10 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_TRANSFER_DONE:
         consensus_note(c, JOURNAL_TRANSFER_DONE, node, "%s", text);
-        consensus_transfer_told(c, true, node, "");
         break;
     case RAFT_NEWS_TRANSFER_FAILED:
         c->draft.counters.transfers_failed++;
         consensus_note(c, JOURNAL_TRANSFER_FAILED, node, "%s", text);
-        consensus_transfer_told(c, false, node, text);
         break;
     case RAFT_NEWS_MEMBERS_CHANGED:
         consensus_note(c, JOURNAL_MEMBERS_CHANGED, 0, "%u members", (unsigned)c->node.raft.config.count);
@@ -226,7 +226,6 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_CHANGE_FAILED:
         consensus_note(c, JOURNAL_MEMBER_CHANGE_FAILED, node, "%s", text);
-        consensus_change_failed(c, text);
         break;
     case RAFT_NEWS_OBITUARY_TAKEN:
         c->draft.counters.obituaries++;
@@ -234,7 +233,8 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
             consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
         else
             logger_line(&c->logger, LOG_INFO, "an obituary was taken",
-                        LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_END);
+                        LOG_STR("node", node_addresses_name(&c->node.members.addresses, node, name)),
+                        LOG_END);
         break;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
         tell_truncation(c, action->tell.index);

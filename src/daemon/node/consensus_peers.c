@@ -72,7 +72,7 @@ void consensus_publish_peers(struct consensus *c)
 
 static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
 {
-    const struct node_address *entry = node_addresses_find(&c->addresses, id);
+    const struct node_address *entry = node_addresses_find(&c->node.members.addresses, id);
 
     if (id == c->config->id || !entry || !entry->address[0])
         return count;
@@ -175,8 +175,8 @@ void consensus_make_status(const struct consensus *c, struct peer_status *ret_st
         .term = raft->state.term,
         .leader = raft->leader,
         .is_leader = raft->role == RAFT_LEADER,
-        .is_working = c->is_claimed && raft_is_working(raft, now),
-        .lease_epoch = c->claim_epoch,
+        .is_working = c->node.claim.is_held && raft_is_working(raft, now),
+        .lease_epoch = c->node.claim.lease_epoch,
         .commit = raft->commit,
         .disk_hangs_ms = c->is_disk_hung ? hang_ms(c->hung_at, now) : 0,
         .commit_hangs_ms =
@@ -228,26 +228,31 @@ static void on_status(void *user, const struct peer_status *status)
         consensus_forget_founding(c, status->node);
     consensus_make_status(c, &self);
     alarm = detector_receive(&c->detector, &self, status);
-    if (c->pending)
-        consensus_look_at_pending(c);
+    (void)consensus_step(
+        c, (struct node_event){
+               .kind = NODE_SAID,
+               .said = {.node = status->node, .term = status->term, .is_working = status->is_working}});
+    if (c->is_over)
+        return;
     if (detector_differs(&c->detector, status, &alarm_index)) {
         c->draft.counters.split_brains++;
         consensus_note(
             c, JOURNAL_SPLIT_BRAIN, status->node,
             "the tables of %s and %s differ after entry %" PRIu64
             ": one of them has lost or changed what was committed; keep both data directories, and see OPERATIONS, tables that differ",
-            c->config->node, node_addresses_name(&c->addresses, status->node, lower), alarm_index);
+            c->config->node, node_addresses_name(&c->node.members.addresses, status->node, lower),
+            alarm_index);
         consensus_publish(c);
     }
     if (alarm.finding == DETECTOR_NOTHING)
         return;
     c->draft.counters.split_brains++;
-    consensus_note(c, JOURNAL_SPLIT_BRAIN, alarm.lower.node,
-                   "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
-                   alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term"
-                                                      : "two nodes work as leader",
-                   node_addresses_name(&c->addresses, alarm.higher.node, higher), alarm.higher.term,
-                   node_addresses_name(&c->addresses, alarm.lower.node, lower), alarm.lower.term);
+    consensus_note(
+        c, JOURNAL_SPLIT_BRAIN, alarm.lower.node,
+        "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
+        alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term" : "two nodes work as leader",
+        node_addresses_name(&c->node.members.addresses, alarm.higher.node, higher), alarm.higher.term,
+        node_addresses_name(&c->node.members.addresses, alarm.lower.node, lower), alarm.lower.term);
     if (alarm.lower.node == c->config->id)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     else
@@ -272,22 +277,14 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
     consensus_end(c, NODE_EXIT_FENCED);
 }
 
-/*
- * Strangers come and go, and any of them may turn out to lead us: one that joined while we were away. So all
- * are noted, and those that do not matter are forgotten when there is no room.
- */
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
     const struct node_described said = {
         .id = hello->node, .name = hello->name, .address = hello->address, .api = hello->api};
 
-    if (c->addresses.count == NODE_ADDRESSES_MAX && !node_addresses_find(&c->addresses, hello->node))
-        node_addresses_keep(&c->addresses, &c->node.raft.config, c->node.raft.leader, c->records,
-                            c->record_count);
     if (hello->founding == 0 || hello->founding == c->node.raft.founding)
         consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */
-    if (node_addresses_take_greeting(&c->addresses, &said))
-        consensus_set_peers(c);
+    (void)consensus_step(c, (struct node_event){.kind = NODE_GREETED, .greeting = &said});
 }
 
 /* A refusal is tried again and again, and need not be told each time. */

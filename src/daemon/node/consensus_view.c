@@ -20,10 +20,10 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->leader = raft->leader;
     v->heard_at = raft->heard_at;
     v->is_leader = raft->role == RAFT_LEADER;
-    v->is_claimed = c->is_claimed && raft->work == RAFT_WORK_RUNNING;
+    v->is_claimed = c->node.claim.is_held && raft->work == RAFT_WORK_RUNNING;
     v->deadline = raft_deadline(raft);
-    v->lease_epoch = c->claim_epoch;
-    v->claim_term = c->claim_term;
+    v->lease_epoch = c->node.claim.lease_epoch;
+    v->claim_term = c->node.claim.term;
     v->is_caretaker = raft_is_caretaker(raft);
     v->last = raft_log_last(&raft->log);
     v->last_term = raft_log_last_term(&raft->log);
@@ -106,7 +106,7 @@ void consensus_refresh_members(struct consensus *c)
     c->draft.member_count = config->count;
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *from = &config->members[i];
-        const struct node_address *entry = node_addresses_find(&c->addresses, from->id);
+        const struct node_address *entry = node_addresses_find(&c->node.members.addresses, from->id);
         struct view_member *member = &c->draft.members[i];
 
         *member = (struct view_member){
@@ -119,7 +119,7 @@ void consensus_refresh_members(struct consensus *c)
             .directory = from->directory,
             .is_self = from->id == c->config->id,
         };
-        (void)node_addresses_name(&c->addresses, from->id, member->name);
+        (void)node_addresses_name(&c->node.members.addresses, from->id, member->name);
         if (entry) {
             (void)snprintf(member->address, sizeof member->address, "%s", entry->address);
             (void)snprintf(member->api, sizeof member->api, "%s", entry->api);

@@ -18,7 +18,7 @@ static void publish_mandate(struct consensus *c)
 {
     gavel_ns stop_at = ns_min(raft_deadline(&c->node.raft), FAR_AWAY);
 
-    if (c->memory && c->is_claimed)
+    if (c->memory && c->node.claim.is_held)
         shared_memory_set_mandate(c->memory, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
 }
 
@@ -27,19 +27,12 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     gavel_ns now = clock_now();
     struct journal_entry entry = {.event = JOURNAL_BECAME_LEADER, .term = term, .lease_epoch = lease_epoch};
 
-    ASSERT(!c->is_claimed);
-    ASSERT(term > 0);
-    ASSERT(lease_epoch > 0);
-    /* A token fences only if it is new each time. */
-    ASSERT(term > c->claim_term || (term == c->claim_term && lease_epoch > c->claim_epoch));
-    c->is_claimed = true;
-    c->claim_term = term;
-    c->claim_epoch = lease_epoch;
+    ASSERT(c->node.claim.is_held);
     c->deadline = raft_deadline(&c->node.raft);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
     entry.at = now;
-    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
+    (void)node_addresses_name(&c->node.members.addresses, c->config->id, entry.node);
     consensus_publish(c); /* before anybody hears of it */
     consensus_put(c, &entry);
     c->is_status_due = true;
@@ -49,8 +42,8 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
                     LOG_U64("lease_epoch", lease_epoch), LOG_END);
         c->work_epoch = 0;
-        c->must_step_down = true;
-        return; /* the children do not run: the tick steps down */
+        c->has_failed = true;
+        return; /* the children do not run */
     }
     publish_mandate(c);
     leader_commands_run(c->commands, c->work_epoch);
@@ -60,21 +53,20 @@ void consensus_extend_work(struct consensus *c)
 {
     gavel_ns deadline;
 
-    if (!c->is_claimed)
+    if (!c->node.claim.is_held)
         return;
     deadline = raft_deadline(&c->node.raft);
     if (deadline == c->deadline)
         return;
     c->deadline = deadline;
     publish_mandate(c);
-    logger_line(&c->logger, LOG_DEBUG, "lease", LOG_I64("until_ns", deadline), LOG_U64("term", c->claim_term),
-                LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", clock_now()), LOG_END);
+    logger_line(&c->logger, LOG_DEBUG, "lease", LOG_I64("until_ns", deadline),
+                LOG_U64("term", c->node.claim.term), LOG_U64("lease_epoch", c->node.claim.lease_epoch),
+                LOG_I64("at_ns", clock_now()), LOG_END);
 }
 
 void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
-    c->is_claimed = false;
-    c->must_step_down = false; /* it does */
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
     c->is_status_due = true;
@@ -89,14 +81,16 @@ void consensus_work_stopped(struct consensus *c)
 {
     gavel_ns now = clock_now();
     const char *reason = raft_stop_name(c->node.raft.stop_reason);
-    struct journal_entry entry = {
-        .event = JOURNAL_LOST_LEADERSHIP, .term = c->claim_term, .lease_epoch = c->claim_epoch, .at = now};
+    struct journal_entry entry = {.event = JOURNAL_LOST_LEADERSHIP,
+                                  .term = c->node.claim.term,
+                                  .lease_epoch = c->node.claim.lease_epoch,
+                                  .at = now};
 
-    ASSERT(!c->is_claimed);
-    logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->claim_term),
-                LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", now), LOG_STR("reason", reason),
-                LOG_END);
-    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
+    ASSERT(!c->node.claim.is_held);
+    logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->node.claim.term),
+                LOG_U64("lease_epoch", c->node.claim.lease_epoch), LOG_I64("at_ns", now),
+                LOG_STR("reason", reason), LOG_END);
+    (void)node_addresses_name(&c->node.members.addresses, c->config->id, entry.node);
     (void)snprintf(entry.text, sizeof entry.text, "%s", reason);
     consensus_put(c, &entry);
 }

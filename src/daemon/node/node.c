@@ -212,23 +212,22 @@ static void check_descriptors(struct consensus *c)
         LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
 }
 
-/* The file first, then what is known of members. */
-static void begin_addresses(struct consensus *c)
-{
-    for (size_t i = 0; i < c->config->peer_count; i++) {
-        const struct daemon_peer *peer = &c->config->peers[i];
+static raft_id id_of_node(const char *name) { return seal_id_of_name("node", name); }
 
-        node_addresses_take_file(&c->addresses, &(struct node_described){.id = peer->id,
-                                                                         .name = peer->name,
-                                                                         .address = peer->address,
-                                                                         .api = peer->api});
+static void introduce(struct consensus *c)
+{
+    const struct daemon_config *config = c->config;
+    struct node_described nodes[RAFT_MEMBERS_MAX + 1];
+    size_t count = 0;
+
+    for (; count < config->peer_count; count++) {
+        const struct daemon_peer *peer = &config->peers[count];
+
+        nodes[count] = (struct node_described){peer->id, peer->name, peer->address, peer->api};
     }
-    node_addresses_take_file(&c->addresses, &(struct node_described){.id = c->config->id,
-                                                                     .name = c->config->node,
-                                                                     .address = c->config->advertise,
-                                                                     .api = c->config->api_advertise});
-    consensus_read_records(c);
-    consensus_read_hints(c);
+    nodes[count++] =
+        (struct node_described){config->id, config->node, config->advertise, config->api_advertise};
+    node_introduce(&c->node, id_of_node, nodes, count);
 }
 
 static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
@@ -241,7 +240,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     begin_memory(c);
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    begin_addresses(c);
+    introduce(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
     status = journal_new(c->node.raft.state.incarnation, &c->shared->journal);
@@ -301,14 +300,9 @@ static void run(struct consensus *c)
 /* Backwards; safe however far it came. */
 static void end(struct consensus *c)
 {
-    struct mail_link *message;
-
     if (c->transport)
         transport_flush(c->transport); /* our last words first: the others may be waiting for them */
-    consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
-    while ((message = mailbox_take(&c->shared->requests)))
-        consensus_answer(c, (struct request *)message, GAVEL_ERR_STOPPED,
-                         "this node is stopping; ask another");
+    consensus_answer_all(c);
     api_stop(c->api);
     clients_stop(c->clients);
     consensus_end_events(c);

@@ -47,6 +47,12 @@ bool shared_memory_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epo
     return true;
 }
 
+void shared_memory_token(uint64_t epoch, raft_term *ret_term, uint64_t *ret_lease_epoch)
+{
+    *ret_term = epoch >> EPOCH_BITS;
+    *ret_lease_epoch = epoch & ((UINT64_C(1) << EPOCH_BITS) - 1);
+}
+
 /* The reader must never see the instants of one mandate under the epoch of another. */
 void shared_memory_set_mandate(struct shared_memory *memory, uint64_t epoch, gavel_ns stop_at,
                                gavel_ns deadline)

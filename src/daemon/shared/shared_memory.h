@@ -51,6 +51,8 @@ void shared_memory_get_peers(const struct shared_memory *memory, struct shared_m
 /* The fencing token {term, lease epoch} as one number that only grows: GAVEL_EPOCH of the children. False if
  * the lease epoch is too large for that; then the node must not claim. */
 bool shared_memory_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epoch);
+/* And back. */
+void shared_memory_token(uint64_t epoch, raft_term *ret_term, uint64_t *ret_lease_epoch);
 
 /* Fits guard_mandates.read; user is a struct shared_memory. */
 void shared_memory_set_mandate(struct shared_memory *memory, uint64_t epoch, gavel_ns stop_at,
