@@ -84,8 +84,8 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
 /*
  * Writes `count` pieces of DISK_PIECE_BYTES, from number `first` on, of a snapshot of that many bytes beside
  * the one in force, as one durable transaction of its own. Number 0 begins a new one; the others follow in
- * order. It counts for nothing until a disk_write() says is_staged. ERR_STORE_FULL: not even this is left
- * over for it.
+ * order. It counts for nothing until a disk_write() says is_staged, and one that brings another snapshot ends
+ * it. ERR_STORE_FULL: not even this is left over for it.
  */
 #define DISK_PIECE_BYTES 4072u
 GAVEL_CHECKED enum gavel_status disk_stage(struct disk *disk, const uint8_t *data, size_t size,

@@ -115,7 +115,7 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
 {
     struct disk_txn txn;
     enum gavel_status status;
-    bool was_staged = false;
+    bool has_snapshot = false;
     int code;
 
     ASSERT(disk->is_begun);
@@ -129,7 +129,7 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
     if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        was_staged = was_staged || (writes[i].persist.has_snapshot && writes[i].is_staged);
+        has_snapshot = has_snapshot || writes[i].persist.has_snapshot;
         code = write_one(&txn, &writes[i]);
         if (code != 0)
             return disk_txn_abort(&txn, code, "writing", error);
@@ -138,7 +138,7 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
     if (code != 0)
         return disk_txn_abort(&txn, code, "removing what is left", error);
     status = disk_txn_commit(&txn, error);
-    if (status == GAVEL_OK && was_staged)
-        disk->stage_size = disk->staged = 0;
+    if (status == GAVEL_OK && has_snapshot)
+        disk->stage_size = disk->staged = 0; /* used, or too old */
     return status;
 }

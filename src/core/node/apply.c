@@ -56,14 +56,16 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
 static void restore(struct node *node)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
+    struct table *decoded = node->decoded;
     enum gavel_status status = GAVEL_OK;
 
-    if (!node->decoded)
-        status = table_snapshot_decode(node->table, snapshot->data, snapshot->size);
-    else if (!PLANTED(SNAPSHOT_NOT_TAKEN))
-        table_exchange(node->table, node->decoded);
     node->decoded = NULL;
-
+    if (PLANTED(SNAPSHOT_NOT_TAKEN))
+        decoded = node->table;
+    if (!decoded)
+        status = table_snapshot_decode(node->table, snapshot->data, snapshot->size);
+    else if (decoded != node->table)
+        table_exchange(node->table, decoded);
     if (status != GAVEL_OK) {
         node_act(node, NODE_FAIL)->failure = status;
         return;

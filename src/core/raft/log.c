@@ -33,8 +33,11 @@ static void free_entries(struct raft_log *log, size_t from, size_t to)
 {
     ASSERT(from <= to);
     ASSERT(to <= log->count);
-    for (size_t i = from; i < to; i++)
+    for (size_t i = from; i < to; i++) {
+        ASSERT(log->bytes >= log->entries[i].size);
+        log->bytes -= log->entries[i].size;
         free_data(&log->entries[i]);
+    }
 }
 
 void raft_log_done(struct raft_log *log)
@@ -104,6 +107,7 @@ enum gavel_status raft_log_append(struct raft_log *log, const struct raft_entry 
     copy.data = data;
     ASSERT(log->count < log->capacity);
     log->entries[log->count++] = copy;
+    log->bytes += copy.size;
     return GAVEL_OK;
 }
 

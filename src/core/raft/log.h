@@ -41,6 +41,7 @@ struct raft_log {
     struct raft_entry *entries; /* from base + 1 on */
     size_t count;
     size_t capacity;
+    size_t bytes;       /* of all entries */
     raft_index durable; /* the log is on disk up to here */
     struct raft_log_write writes[RAFT_LOG_WRITES_MAX];
     size_t write_count;

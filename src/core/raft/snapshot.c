@@ -31,10 +31,13 @@ enum gavel_status raft_compact(struct raft *r, raft_index index, struct blob *bl
     struct raft_config config;
     raft_index config_index;
     enum gavel_status status;
+    bool is_old = index <= r->log.base;
 
+    if (PLANTED(SNAPSHOT_GOES_BACK))
+        is_old = false;
     if (index > r->applied || (size > 0 && !data))
         return GAVEL_ERR_INVALID;
-    if (index <= r->log.base && !PLANTED(SNAPSHOT_GOES_BACK))
+    if (is_old)
         return GAVEL_ERR_STATE; /* there is a newer one already */
     config_index = raft_find_config(r, index, &config);
     if (config.count == 0)

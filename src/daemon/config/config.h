@@ -58,7 +58,8 @@ struct daemon_config {
     char token[PATH_MAX];       /* a file with the token that the API requires; "" none */
     struct raft_settings raft;  /* without verify and sign */
     bool auto_failover;
-    uint32_t snapshot_entries; /* compact the log after this many: 10,000 */
+    uint32_t snapshot_entries; /* compact the log after this many: 10,000 … */
+    uint64_t snapshot_bytes;   /* … or this many bytes of them: 64 MiB */
     enum daemon_start start;
     bool is_confirmed; /* --yes */
     bool accepts_copy; /* --accept-copy: of the data directory */

@@ -150,6 +150,7 @@ static void set_defaults(struct config_draft *draft)
     config->has_api_tls = true;
     config->auto_failover = true;
     config->snapshot_entries = 10000;
+    config->snapshot_bytes = 64u << 20;
     config->realtime = true;
     config->log_level = LOG_INFO;
     config->log_format = LOG_AUTO;

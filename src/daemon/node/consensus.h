@@ -17,6 +17,7 @@
 #include "daemon/node/detector.h"
 #include "daemon/node/process_watch.h"
 #include "daemon/node/reload.h"
+#include "daemon/node/snapshotter.h"
 #include "daemon/node/writer.h"
 #include "daemon/shared/forwarding.h"
 #include "daemon/shared/request.h"
@@ -124,9 +125,25 @@ struct consensus {
     struct event *sessions_event;
     gavel_ns sessions_armed_at;
 
-    uint8_t *snapshot; /* made at snapshot_index, to be used when the log has grown beyond it */
-    size_t snapshot_size;
-    raft_index snapshot_index;
+    /* snapshots (consensus_snapshot.c) */
+    struct snapshotter snapshotter;
+    struct event *snapshotter_event;
+    struct {
+        enum { BUILDING_NONE, BUILDING_COLLECTS, BUILDING_BUILDS, BUILDING_STAGES, BUILDING_READY } phase;
+        struct node_build *build; /* unless the snapshot thread has it */
+        size_t log_bytes;         /* when it began */
+        gavel_ns began_at;
+        uint64_t stage;        /* that the disk thread must have done */
+        raft_index not_before; /* the last one differed from the table */
+    } building;                /* one of our own */
+    struct {
+        struct snapshotter_job *job; /* NULL: none */
+        struct raft_message message;
+        bool is_decoded;
+        uint64_t stage;
+    } incoming;           /* one of the leader */
+    struct table garbage; /* that was replaced, freed bit by bit */
+    bool has_garbage;
 
     bool is_stopping;     /* asked to end */
     gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
@@ -148,7 +165,13 @@ void consensus_end_events(struct consensus *c); /* safe however far it came */
 
 /* consensus_act.c */
 void consensus_carry_out(struct consensus *c);
-void consensus_compact(struct consensus *c);
+
+/* consensus_snapshot.c */
+void consensus_compact(struct consensus *c); /* in each tick */
+void consensus_receive_snapshot(struct consensus *c, const struct raft_message *message);
+void consensus_look_at_incoming(struct consensus *c); /* the disk thread is done with something */
+void consensus_take_snapshots(struct consensus *c);   /* the snapshot thread is */
+void consensus_end_snapshots(struct consensus *c);    /* safe however far it came */
 
 /* consensus_work.c: between CLAIM and WORK_STOPPED */
 void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch);

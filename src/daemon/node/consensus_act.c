@@ -6,14 +6,6 @@
  */
 #include "daemon/node/consensus.h"
 
-#include "base/assert.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* Entries that stay in the log behind a snapshot, so that one who was away for a moment needs none. */
-#define TAIL_MIN 1000
-
 static void out_of_memory(struct consensus *c, const char *what)
 {
     logger_line(&c->logger, LOG_ERROR, "out of memory; the node ends and is started again",
@@ -33,8 +25,6 @@ static void restored(struct consensus *c)
     detector_applied(&c->detector, c->node.raft.snapshot.index, table_digest(c->table));
     c->process_watch.is_rescan_due = true;
     table_box_ring(&c->shared->table);
-    free(c->snapshot); /* of what is gone */
-    c->snapshot = NULL;
 }
 
 static void fail(struct consensus *c, enum gavel_status status)
@@ -97,32 +87,4 @@ void consensus_carry_out(struct consensus *c)
             break;
         }
     }
-}
-
-/*
- * A snapshot is made when the log has grown, and used when it has grown a little more: the entries between
- * stay in the log for followers that are only a little behind.
- */
-void consensus_compact(struct consensus *c)
-{
-    const struct raft *raft = &c->node.raft;
-    raft_index tail =
-        c->config->snapshot_entries / 10 > TAIL_MIN ? c->config->snapshot_entries / 10 : TAIL_MIN;
-
-    bool is_full = c->disk_state == WRITER_FULL && raft->applied > raft->log.base; /* that may make room */
-
-    if (!c->snapshot && (is_full || raft->applied - raft->log.base >= c->config->snapshot_entries)) {
-        if (table_snapshot_encode(c->table, &c->snapshot, &c->snapshot_size) != GAVEL_OK)
-            return; /* there will be memory another time */
-        c->snapshot_index = raft->applied;
-    }
-    if (!c->snapshot || (!is_full && raft->applied < c->snapshot_index + tail))
-        return;
-    ASSERT(c->snapshot_index <= raft->applied);
-    consensus_feed(
-        c, (struct raft_event){
-               .kind = RAFT_COMPACT,
-               .compact = {.index = c->snapshot_index, .data = c->snapshot, .size = c->snapshot_size}});
-    free(c->snapshot);
-    c->snapshot = NULL;
 }

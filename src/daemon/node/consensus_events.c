@@ -78,6 +78,7 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     if (atomic_load(&c->writer.is_lost))
         directory_lost(c);
     consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
+    consensus_look_at_incoming(c);
     if (c->is_disk_hung || c->is_commit_hung)
         consensus_check_hangs(c);
     if (c->disk_state == before)
@@ -95,6 +96,13 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     } else {
         consensus_note(c, JOURNAL_DISK_ROOM, c->config->id, "there is space again");
     }
+}
+
+static void on_snapshots(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    consensus_take_snapshots(user);
 }
 
 static void on_requests(evutil_socket_t fd, short what, void *user)
@@ -284,9 +292,11 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->request_event = loop_watch(c->base, c->shared->requests.fd, on_requests, c);
     c->forwarding_event = loop_watch(c->base, c->shared->forwardings.fd, on_forwardings, c);
     c->reload_event = loop_watch(c->base, c->reload.done.fd, on_reloaded, c);
+    c->snapshotter_event = loop_watch(c->base, c->snapshotter.done.fd, on_snapshots, c);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
     is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&
-              c->reload_event && c->tick_event && event_add(c->tick_event, &tick) == 0;
+              c->reload_event && c->snapshotter_event && c->tick_event &&
+              event_add(c->tick_event, &tick) == 0;
     if (c->commands) {
         c->commands_event = loop_watch(c->base, c->commands->fd, on_commands, c);
         is_good = is_good && c->commands_event;
@@ -307,6 +317,7 @@ void consensus_end_events(struct consensus *c)
     loop_drop(&c->forwarding_event);
     loop_drop(&c->commands_event);
     loop_drop(&c->reload_event);
+    loop_drop(&c->snapshotter_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
         loop_drop(&c->signal_events[i]);
     wakeup_close(&c->timer_fd); /* a timer has nothing to lose either */

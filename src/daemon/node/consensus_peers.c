@@ -206,7 +206,10 @@ static void on_message(void *user, const struct raft_message *message)
         c->released_term = message->vote.term;
     else if (message->kind == RAFT_MSG_TIMEOUT_NOW)
         c->released_term = message->term + 1;
-    consensus_feed(c, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+    if (message->kind == RAFT_MSG_SNAPSHOT)
+        consensus_receive_snapshot(c, message);
+    else
+        consensus_feed(c, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
 }
 
 static void on_status(void *user, const struct peer_status *status)

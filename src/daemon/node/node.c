@@ -254,6 +254,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
     if (reload_init(&c->reload, c->config) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
+    status = snapshotter_start(&c->snapshotter);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot start the snapshot thread: %s", gavel_status_text(status));
     status = begin_transport(c, error);
     if (status == GAVEL_OK)
         status = consensus_begin_sessions(c, error);
@@ -311,6 +314,7 @@ static void end(struct consensus *c)
     if (c->is_disk_left)
         logger_line(&c->logger, LOG_ERROR,
                     "the disk does not answer; pending writes are dropped, as after a crash", LOG_END);
+    consensus_end_snapshots(c);
     reload_done(&c->reload);
     transport_free(c->transport);
     if (c->base)
@@ -319,7 +323,6 @@ static void end(struct consensus *c)
     node_done(&c->node);
     node_actions_done(&c->actions);
     free(c->unsent);
-    free(c->snapshot);
 }
 
 /* A failure that another start would meet again is final; one that may pass is not. */

@@ -21,10 +21,14 @@
 #define LOOK_EVERY_MS 500
 /* Changes in one transaction; more would make the first of them wait. */
 #define BATCH_MAX 64
+/* Pieces of a snapshot that are staged at a time: 256 KiB. A write that comes meanwhile waits for them. */
+#define STAGE_PIECES 64
 
 struct queued_write {
     struct mail_link link; /* first */
     struct disk_write write;
+    struct blob *stage; /* no write: to be staged */
+    uint64_t stage_number;
 };
 
 static void queued_write_free(struct queued_write *queued)
@@ -36,6 +40,7 @@ static void queued_write_free(struct queued_write *queued)
         free((void *)(uintptr_t)queued->write.entries[i].data);
     free(queued->write.entries);
     blob_drop(queued->write.snapshot.blob);
+    blob_drop(queued->stage);
     free(queued);
 }
 
@@ -93,6 +98,18 @@ enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
     return GAVEL_OK;
 }
 
+uint64_t writer_stage(struct writer *writer, struct blob *blob)
+{
+    struct queued_write *queued = calloc(1, sizeof *queued);
+
+    if (!queued)
+        return 0;
+    queued->stage = blob_share(blob);
+    queued->stage_number = ++writer->stages;
+    mailbox_put(&writer->messages, &queued->link);
+    return queued->stage_number;
+}
+
 static void set_state(struct writer *writer, enum writer_state state)
 {
     if (atomic_exchange(&writer->state, state) != (int)state)
@@ -119,6 +136,70 @@ static size_t count_messages(const struct mail_link *list, size_t most)
     return count;
 }
 
+static void forget_stage(struct writer *writer)
+{
+    blob_drop(writer->stage.blob);
+    writer->stage.blob = NULL;
+    writer->stage.is_whole = false;
+}
+
+/* Done with it, one way or the other. */
+static void tell_staged(struct writer *writer)
+{
+    atomic_store(&writer->staged, writer->stage.number);
+    wakeup_ring(writer->fd);
+}
+
+/* Takes what is to be staged out of the list; the newest counts. */
+static void take_stages(struct writer *writer, struct mail_link **list)
+{
+    while (*list) {
+        struct queued_write *queued = (struct queued_write *)*list;
+
+        if (!queued->stage) {
+            list = &(*list)->next;
+            continue;
+        }
+        *list = queued->link.next;
+        forget_stage(writer);
+        writer->stage.blob = queued->stage;
+        writer->stage.number = queued->stage_number;
+        writer->stage.next = 0;
+        queued->stage = NULL;
+        queued_write_free(queued);
+    }
+}
+
+/* The next few pieces. ERR_STORE_FULL is no failure: whoever has no room for it writes it at once. */
+static enum gavel_status stage_some(struct writer *writer)
+{
+    const struct blob *blob = writer->stage.blob;
+    uint32_t all = (uint32_t)((blob->size + DISK_PIECE_BYTES - 1) / DISK_PIECE_BYTES);
+    uint32_t count = all - writer->stage.next < STAGE_PIECES ? all - writer->stage.next : STAGE_PIECES;
+    struct gavel_error error = {0};
+    struct disk_mark mark;
+    enum gavel_status status =
+        disk_stage(writer->disk, blob->bytes, blob->size, writer->stage.next, count, &error);
+
+    if (status == GAVEL_OK) {
+        disk_mark_read(writer->disk, &mark);
+        atomic_store(&writer->written, mark.txn);
+        writer->stage.next += count;
+        writer->stage.is_whole = writer->stage.next == all;
+        if (writer->stage.is_whole)
+            tell_staged(writer);
+        return GAVEL_OK;
+    }
+    if (status != GAVEL_ERR_STORE_FULL && status != GAVEL_ERR_NO_MEMORY) {
+        writer->error = error;
+        set_state(writer, WRITER_FAILED);
+        return status;
+    }
+    forget_stage(writer);
+    tell_staged(writer);
+    return GAVEL_OK;
+}
+
 /* The first `count` as one transaction. */
 static enum gavel_status write_messages(struct writer *writer, const struct mail_link *list, size_t count)
 {
@@ -126,9 +207,14 @@ static enum gavel_status write_messages(struct writer *writer, const struct mail
     struct gavel_error error = {.status = GAVEL_ERR_NO_MEMORY, .message = "out of memory"};
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
     struct disk_mark mark;
+    bool has_snapshot = false;
 
-    for (size_t i = 0; writes && i < count; i++, list = list->next)
+    for (size_t i = 0; writes && i < count; i++, list = list->next) {
         writes[i] = ((const struct queued_write *)list)->write;
+        writes[i].is_staged = writes[i].persist.has_snapshot && writer->stage.is_whole &&
+                              writes[i].snapshot.blob == writer->stage.blob;
+        has_snapshot = has_snapshot || writes[i].persist.has_snapshot;
+    }
     if (writes)
         status = disk_write(writer->disk, writes, count, &error);
     if (status == GAVEL_OK) {
@@ -138,6 +224,10 @@ static enum gavel_status write_messages(struct writer *writer, const struct mail
         atomic_store(&writer->durable, writes[count - 1].persist.seq);
         atomic_store(&writer->state, WRITER_GOOD);
         wakeup_ring(writer->fd);
+        if (has_snapshot && writer->stage.blob) { /* the disk begins with the next one anew */
+            tell_staged(writer);
+            forget_stage(writer);
+        }
     } else if (status != GAVEL_ERR_STORE_FULL) {
         writer->error = error;
         set_state(writer, WRITER_FAILED);
@@ -215,6 +305,7 @@ static void *run(void *user)
         while (*end)
             end = &(*end)->next;
         *end = mailbox_take_all(&writer->messages);
+        take_stages(writer, end);
         do
             status = list ? write_some(writer, &list) : GAVEL_OK;
         while (list && status == GAVEL_OK);
@@ -222,10 +313,13 @@ static void *run(void *user)
             break; /* what is left rests on what could not be written */
         if (status == GAVEL_ERR_STORE_FULL)
             (void)poll(NULL, 0, FULL_PAUSE_MS); /* the room comes from elsewhere */
+        else if (writer->stage.blob && !writer->stage.is_whole)
+            status = stage_some(writer);
         else
             (void)poll(&poll_of, 1, LOOK_EVERY_MS); /* a failure only makes it look sooner */
         look(writer, &look_at);
-    } while (true);
+    } while (status == GAVEL_OK || status == GAVEL_ERR_STORE_FULL);
+    forget_stage(writer);
     free_messages(list);
     return NULL;
 }

@@ -36,6 +36,14 @@ struct writer {
     _Atomic uint64_t written; /* the newest transaction on disk (disk_mark) */
     _Atomic bool is_lost;     /* data.mdb is not where it was any more */
     _Atomic bool is_ending;
+    _Atomic uint64_t staged; /* the newest of writer_stage() that is done with */
+    uint64_t stages;         /* of the consensus thread */
+    struct {
+        struct blob *blob; /* NULL: none */
+        uint64_t number;
+        uint32_t next; /* piece */
+        bool is_whole;
+    } stage;                  /* of the disk thread */
     struct gavel_error error; /* whole once state says so */
 };
 
@@ -45,6 +53,14 @@ GAVEL_CHECKED enum gavel_status writer_start(struct writer *writer, struct disk 
 /* Copies what has to be written, and returns. ERR_NO_MEMORY: then the node must stop. */
 GAVEL_CHECKED enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
                                            const struct raft_persist *persist);
+
+/*
+ * Has a snapshot written in pieces, between other writes, beside the one in force. A write that brings these
+ * very bytes later is small then. Returns a number: `staged` reaches it when that is done, or was given up
+ * for lack of room or for another one; the write that brings them works all the same. 0, which was always
+ * reached: no memory.
+ */
+uint64_t writer_stage(struct writer *writer, struct blob *blob);
 
 /*
  * Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. False if the disk does

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The snapshot thread: what takes long about snapshots, and needs nothing that
+ * changes. It builds one from the one before and entries (core/node/build.h),
+ * and decodes one of the leader into a table. The consensus thread gives it
+ * jobs and gets them back; `done.fd` becomes readable then.
+ *
+ * It has ordinary priority, not a low one: memory that it allocates may be freed
+ * by the consensus thread, which would wait for the allocator's lock if this
+ * thread were starved while it has it.
+ */
+#ifndef DAEMON_NODE_SNAPSHOTTER_H
+#define DAEMON_NODE_SNAPSHOTTER_H
+
+#include "core/node/build.h"
+#include "daemon/shared/mailbox.h"
+
+#include <stdatomic.h>
+
+struct snapshotter_job {
+    struct mail_link link;    /* first */
+    struct node_build *build; /* to be built; NULL: … */
+    struct blob *blob;        /* … to be decoded */
+    struct table table;       /* which gives this, with a history */
+    enum gavel_status status; /* of node_build_run(), or table_snapshot_decode() */
+};
+
+/* Safe on NULL. Leaves the table, which may take long, to the caller. */
+void snapshotter_job_free(struct snapshotter_job *job);
+
+struct snapshotter {
+    struct mailbox jobs;
+    struct mailbox done;
+    pthread_t thread;
+    bool is_running;
+    _Atomic bool is_ending;
+};
+
+/* ERR_IO, ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter);
+
+/* Hands the job over; it comes back in `done`. */
+void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job);
+struct snapshotter_job *snapshotter_take(struct snapshotter *snapshotter); /* NULL: none is done */
+
+/* Waits for the job that runs, and frees all of them. Safe on a zeroed struct. */
+void snapshotter_stop(struct snapshotter *snapshotter);
+
+#endif
