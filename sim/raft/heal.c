@@ -31,6 +31,8 @@ static unsigned choose(struct cluster *cluster)
 
     if (!members_decide(cluster, slots) || !members_can_elect(cluster, slots))
         return 0;
+    if (operators_exist(cluster) && cluster_chance(cluster, STREAM_FAULTS + FAULT_ORDERS, 500))
+        return slots; /* for the records of members */
     if (cluster->profile.mood == MOOD_CALM || cluster->profile.longest != NEVER ||
         cluster->profile.faults & FAULT_BIT(FAULT_DISTANT))
         return slots; /* nothing was broken, or not for long; or too few are near enough */
@@ -58,7 +60,8 @@ static void heal_node(struct cluster *cluster, struct host *host)
     host->stalled_until = 0;
     host->fuse = 0;
     host_resume(cluster, host);
-    if (host_is_up(host) && (host->is_failed || host->declared_dead == host->disk.state.incarnation))
+    if (host_is_up(host) && (host->is_failed || host->operator.is_stopping ||
+                                                host->declared_dead == host->disk.state.incarnation))
         host_die(cluster, host, true, host->is_failed ? "ends, because its disk failed" : "is restarted");
     disk_heal(cluster, host);
     host->stays_down = false;
@@ -112,6 +115,17 @@ static void abandon(struct cluster *cluster, struct host *host)
     host->stays_down |= what == 2;
     if (what == 3 && !host_is_frozen(cluster, host))
         host_freeze(cluster, host, NEVER, false);
+}
+
+/*
+ * Members that go on changing could end a majority that was chosen for the members as they are. Where all
+ * that can heal does, Raft itself sees to it that a change leaves a majority that answers.
+ */
+static bool may_reconcile(const struct cluster *cluster)
+{
+    const uint64_t slow = FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS);
+
+    return cluster->healed == members_sound(cluster) && !(cluster->profile.faults & slow);
 }
 
 static void describe(struct cluster *cluster)
@@ -189,6 +203,7 @@ void heal_take(struct cluster *cluster)
         return;
     }
     cluster->healed = slots;
+    cluster->operators.goes_on = may_reconcile(cluster);
     describe(cluster);
     measure(cluster, &healed);
     for (unsigned i = 0; i < cluster->used; i++) {
@@ -206,7 +221,8 @@ void heal_take(struct cluster *cluster)
     }
     healed.ids = ids;
     if (p->faults & FAULT_BIT(FAULT_PARTIAL) && !has_hung && !cluster->watch.healed &&
-        cluster_below(cluster, STREAM_HEAL, 4) > 0)
+        cluster_below(cluster, STREAM_HEAL, 4) > 0 &&
+        !(operators_exist(cluster) && cluster->operators.goes_on))
         reshape(cluster, &healed, heard);
     healed.start_within = ns_max(START_WITHIN, last_arrival(cluster) - cluster->now);
     if (has_hung)

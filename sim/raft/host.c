@@ -167,6 +167,7 @@ void host_start(struct cluster *cluster, struct host *host)
           (unsigned long long)(host->disk.snapshot.index + host->disk.entry_count));
     raft_referee_started(cluster->referee, cluster->now, &host->node.raft, &restore);
     machine_restored(cluster, host);
+    operator_introduce(cluster, host);
     if (cluster->watch.started)
         cluster->watch.started(cluster->watch.context, cluster, host);
     host_arm(cluster, host);
@@ -183,6 +184,7 @@ void host_die(struct cluster *cluster, struct host *host, bool has_guard, const 
     host->state = HOST_DOWN;
     host->life++;
     host->work = (struct host_work){.number = host->work.number};
+    host->operator=(struct host_operator){0};
     node_done(&host->node);
     machine_clear(host);
     disk_crash(cluster, host);

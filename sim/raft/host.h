@@ -15,6 +15,7 @@
 #include "core/node/build.h"
 #include "sim/common/clock.h"
 #include "sim/raft/disk.h"
+#include "sim/raft/operator.h"
 
 struct cluster;
 struct ghost;
@@ -90,6 +91,7 @@ struct host {
     uint64_t declared_dead; /* the incarnation that a forged obituary is about */
     bool is_failed;         /* its disk failed */
     struct host_work work;
+    struct host_operator operator;
     struct host_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
     size_t proposal_count;

@@ -3,6 +3,7 @@
 #include "sim/raft/members.h"
 
 #include "sim/raft/chaos.h"
+#include "sim/raft/operator.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -163,7 +164,7 @@ bool members_can_spare(struct cluster *cluster, const struct host *host)
 }
 
 /* A node that is no member: a new one, or one that was removed; NULL if all ids are used up. */
-static struct host *find_outsider(struct cluster *cluster, const struct raft_config *config)
+struct host *members_outsider(struct cluster *cluster, const struct raft_config *config)
 {
     unsigned first = cluster_below(cluster, STREAM_MEMBERS, SLOTS_MAX);
 
@@ -178,7 +179,7 @@ static struct host *find_outsider(struct cluster *cluster, const struct raft_con
     return NULL;
 }
 
-static void bring_up(struct cluster *cluster, struct host *host)
+void members_bring_up(struct cluster *cluster, struct host *host)
 {
     if (host->state == HOST_UNUSED) {
         TRACE(cluster, host, "is a new node");
@@ -206,17 +207,25 @@ static void add_member(struct raft_config *config, raft_id id, bool is_voter, bo
     raft_config_sort(config);
 }
 
-static bool ask(struct cluster *cluster, struct host *leader, const struct raft_config *target)
+bool members_may_become(struct cluster *cluster, const struct raft_config *target)
 {
-    struct raft_event event = {.kind = RAFT_CHANGE, .change = target};
     const char *reason;
-    char text[160];
-    enum gavel_status status;
 
     if (raft_config_check(target, &reason) != GAVEL_OK || !decides(target, members_sound(cluster)))
         return false;
     cluster->targets[cluster->target_count++ % TARGETS_KEPT] =
         (struct cluster_target){.at = cluster->now, .config = *target};
+    return true;
+}
+
+static bool ask(struct cluster *cluster, struct host *leader, const struct raft_config *target)
+{
+    struct raft_event event = {.kind = RAFT_CHANGE, .change = target};
+    char text[160];
+    enum gavel_status status;
+
+    if (!members_may_become(cluster, target))
+        return false;
     TRACE(cluster, leader, "is asked to change the members to %s",
           cluster_describe_config(cluster, target, text, sizeof text));
     status = host_step(cluster, leader, &event);
@@ -261,7 +270,7 @@ static void rebuild(struct cluster *cluster, struct raft_config *target)
     if (grows && cluster->used < SLOTS_MAX) {
         voters |= 1U << cluster->used;
         sound |= 1U << cluster->used;
-        bring_up(cluster, &cluster->hosts[cluster->used]);
+        members_bring_up(cluster, &cluster->hosts[cluster->used]);
     }
     *target = (struct raft_config){0};
     for (unsigned i = 0; i < cluster->used && target->count < RAFT_VOTERS_MAX; i++) {
@@ -286,14 +295,19 @@ void order_members(struct cluster *cluster)
 
     if (!leader || leader->node.raft.config.is_joint)
         return;
+    if (operators_exist(cluster)) {
+        disturb(cluster, leader);
+        operator_members(cluster, leader);
+        return;
+    }
     target = leader->node.raft.config;
     member = &target.members[which % target.count];
-    outsider = find_outsider(cluster, &target);
+    outsider = members_outsider(cluster, &target);
     switch (what) {
     case 0: /* a new voter */
     case 1:
         if (outsider) {
-            bring_up(cluster, outsider);
+            members_bring_up(cluster, outsider);
             add_member(&target, outsider->id, true, is_witness);
         }
         break;
@@ -303,7 +317,7 @@ void order_members(struct cluster *cluster)
     case 3: /* one for another */
         if (outsider) {
             remove_member(&target, member->id);
-            bring_up(cluster, outsider);
+            members_bring_up(cluster, outsider);
             add_member(&target, outsider->id, true, false);
         }
         break;
@@ -339,6 +353,8 @@ bool members_ask(struct cluster *cluster, const struct host *host, bool is_wante
     is_member = raft_config_find(&target, host->id) != NULL;
     if (is_member == is_wanted)
         return false;
+    if (operators_exist(cluster))
+        return operator_want(cluster, leader, host, is_wanted);
     if (is_wanted)
         add_member(&target, host->id, true, false);
     else
@@ -354,14 +370,30 @@ static struct host *find_new(struct cluster *cluster)
     if (cluster->used == SLOTS_MAX)
         return NULL;
     host = &cluster->hosts[cluster->used];
-    bring_up(cluster, host);
+    members_bring_up(cluster, host);
     return host;
+}
+
+/* First the new one comes, then the old one goes: two orders, of which each may fail. */
+static void replace_by_order(struct cluster *cluster, struct host *leader, const struct host *damaged)
+{
+    struct host *fresh = cluster->replaced & 1U << damaged->slot ? NULL : find_new(cluster);
+    uint64_t life = leader->life;
+
+    cluster->replaced |= 1U << damaged->slot;
+    if (fresh && operator_want(cluster, leader, fresh, true))
+        cluster_see(cluster, SIGHT_REPLACED);
+    if (leader->life == life && leader->node.raft.role == RAFT_LEADER)
+        (void)operator_want(cluster, leader, damaged, false); /* refused: it is tried again */
 }
 
 void members_replace(struct cluster *cluster)
 {
     struct host *leader = find_leader(cluster);
     bool is_done = true;
+
+    if (operators_exist(cluster) && cluster->healed != 0)
+        return;
 
     for (unsigned i = 0; i < cluster->used; i++) {
         const struct host *host = &cluster->hosts[i];
@@ -377,6 +409,10 @@ void members_replace(struct cluster *cluster)
         is_done = false;
         if (leader->node.raft.config.is_joint || leader->node.raft.change != RAFT_CHANGE_NONE)
             continue;
+        if (operators_exist(cluster)) {
+            replace_by_order(cluster, leader, host);
+            break;
+        }
         target = leader->node.raft.config;
         remove_member(&target, host->id);
         fresh = cluster->replaced & 1U << i ? NULL : find_new(cluster);

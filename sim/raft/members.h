@@ -25,6 +25,12 @@ void members_replace(struct cluster *cluster);
 /* Asks the leader to remove this node, or to add it again as a voter; whether it has agreed. */
 bool members_ask(struct cluster *cluster, const struct host *host, bool is_wanted);
 
+/* A node that is no member: a new one, or one that was removed; NULL if all ids are used up. */
+struct host *members_outsider(struct cluster *cluster, const struct raft_config *config);
+void members_bring_up(struct cluster *cluster, struct host *host);
+/* Whether these can be members: then they count among those that may win, for a while. */
+bool members_may_become(struct cluster *cluster, const struct raft_config *target);
+
 /* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
 bool members_can_spare(struct cluster *cluster, const struct host *host);
 

@@ -3,6 +3,7 @@
 /* People who command at random, and the things that go wrong just then. */
 
 #include "sim/raft/chaos.h"
+#include "sim/raft/operator.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -72,6 +73,10 @@ static void transfer(struct cluster *cluster, enum fault fault, bool is_forced)
     TRACE(cluster, leader, "is asked to hand over to %s%s",
           chooses ? "whoever is best" : cluster->hosts[target].label, is_forced ? ", by force" : "");
     sabotage(cluster, fault, leader, target);
+    if (operators_exist(cluster)) {
+        operator_transfer(cluster, leader, chooses ? SLOTS_MAX : target, is_forced);
+        return;
+    }
     status = host_step(cluster, leader, &event);
     if (status != GAVEL_OK)
         TRACE(cluster, leader, "refuses: %s", gavel_status_name(status));
@@ -124,7 +129,9 @@ void order_force(struct cluster *cluster)
     bool takes_over = cluster_chance(cluster, STREAM_FAULTS + FAULT_FORCE, 500);
     struct host *host = anybody(cluster, FAULT_FORCE);
 
-    if (takes_over)
+    if (takes_over && operators_exist(cluster) && can_be_asked(cluster, host))
+        operator_transfer(cluster, host, host->slot, true);
+    else if (takes_over)
         give(cluster, host, RAFT_TAKE_OVER, "take over");
     else
         transfer(cluster, FAULT_FORCE, true);
@@ -135,7 +142,12 @@ void order_step_down(struct cluster *cluster)
     struct host *host = anybody(cluster, FAULT_STEP_DOWN);
     bool asks_anybody = cluster_chance(cluster, STREAM_FAULTS + FAULT_STEP_DOWN, 100);
 
-    give(cluster, asks_anybody ? host : leader_for(cluster), RAFT_STEP_DOWN, "step down");
+    if (!asks_anybody)
+        host = leader_for(cluster);
+    if (operators_exist(cluster) && host && can_be_asked(cluster, host))
+        operator_end_work(cluster, host);
+    else
+        give(cluster, host, RAFT_STEP_DOWN, "step down");
 }
 
 void order_stand(struct cluster *cluster, struct host *host)

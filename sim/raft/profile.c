@@ -79,6 +79,8 @@ static uint64_t draw_faults(struct prng *prng, enum mood mood)
         case FAULT_FLOOD:
             per_mille = 300;
             break;
+        case FAULT_ORDERS: /* drawn last, and from the side */
+            continue;
         case FAULT_DISTANT: /* they need longer runs */
         case FAULT_DISKS:
             per_mille = 150;
@@ -303,6 +305,15 @@ static unsigned draw_nodes(struct prng *prng)
     return sizes[prng_below(prng, sizeof sizes)];
 }
 
+/* Without a draw of its own, so that what is drawn after it stays what it was. */
+static void draw_orders(struct profile *p, const struct prng *prng, uint64_t without)
+{
+    struct prng aside = *prng;
+
+    if (prng_chance(&aside, 350))
+        p->faults |= FAULT_BIT(FAULT_ORDERS) & ~without;
+}
+
 void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, gavel_ns duration,
                           uint64_t without)
 {
@@ -322,6 +333,7 @@ void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, 
     draw_members(p, prng);
     draw_distances(p, prng);
     fit_distances(p);
+    draw_orders(p, prng, without);
     p->longest = NEVER;
     p->heal_at = duration / 2;
     p->end_at = duration;

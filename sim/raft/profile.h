@@ -68,7 +68,8 @@
     X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")         \
     X(LOST,        "lost",        "disks are lost, and an empty, another or an older data directory speaks for the damaged node; majorities are founded again") \
     X(DISTANT,     "distant",     "some nodes are far from all others: round trips of 50 to 500 ms")          \
-    X(DISKS,       "disks",       "writes take 50 to 1000 ms, on some nodes or on all of them")
+    X(DISKS,       "disks",       "writes take 50 to 1000 ms, on some nodes or on all of them")                \
+    X(ORDERS,      "orders",      "operators order by name: orders wait and time out, and members have records")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,

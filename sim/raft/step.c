@@ -79,8 +79,10 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
     case NODE_FAIL:
         cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",
                         host->label);
-    case NODE_WATCH: /* the simulator of clients knows their processes */
     case NODE_ORDERED:
+        operator_answered(cluster, host, action);
+        break;
+    case NODE_WATCH: /* the simulator of clients knows their processes */
     case NODE_ADDRESSES:
     case NODE_TELL:
         break;
@@ -148,15 +150,20 @@ static bool step(struct cluster *cluster, struct host *host, struct node_event *
     raft_index config_index = host->node.raft.config_index;
     uint64_t round = host->node.raft.lead_round;
     bool worked = host->node.raft.work == RAFT_WORK_RUNNING;
+    struct raft_config before;
     uint64_t life = host->life;
 
     event->now = host_clock(cluster, host);
     event->wall_ms = cluster_wall_ms(cluster);
     raft_referee_before(cluster->referee, cluster->now, host->id);
+    if (operators_exist(cluster))
+        before = host->node.raft.config;
     node_step(&host->node, event, actions);
     if (actions->has_stepped) {
         check_round(cluster, host, round);
         look(cluster, host, config_index, worked);
+        if (operators_exist(cluster))
+            operator_look(cluster, host, event->kind, &before);
     }
     if (cluster->watch.looked)
         cluster->watch.looked(cluster->watch.context, cluster, host);
@@ -304,6 +311,10 @@ void host_take(struct cluster *cluster, const struct event *event)
         break;
     case EVENT_EXIT:
         chaos_crash(cluster, host, "ends, because its disk failed");
+        break;
+    case EVENT_TICK:
+    case EVENT_SAID:
+        operator_take(cluster, event);
         break;
     case EVENT_HINT:
         (void)host_step(cluster, host, &hint); /* a hint cannot be refused */

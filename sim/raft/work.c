@@ -39,8 +39,10 @@ void host_work_claim(struct cluster *cluster, struct host *host, raft_term term,
         .lease_epoch = lease_epoch,
         .deadline = raft_deadline(&host->node.raft),
     };
+    host->operator.has_failed = false;
     plan_act(cluster, host);
     plan_watchdog(cluster, host);
+    operator_tell_status(cluster, host);
     if (cluster->watch.claimed)
         cluster->watch.claimed(cluster->watch.context, cluster, host);
 }

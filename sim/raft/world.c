@@ -122,6 +122,7 @@ static void empty(struct cluster *cluster)
     cluster->obituary_count = 0;
     cluster->target_count = 0;
     cluster->replaced = 0;
+    cluster->operators = (struct cluster_operators){0};
     cluster->healed = 0;
     cluster->quiet_at = NEVER;
     cluster->rest = 0;
@@ -177,6 +178,7 @@ static void probe(struct cluster *cluster)
     raft_referee_probe(cluster->referee, cluster->now);
     if (cluster->now >= cluster->quiet_at) {
         raft_referee_over(cluster->referee, cluster->now);
+        operator_check_records(cluster);
         cluster->is_over = true;
         return;
     }

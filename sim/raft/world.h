@@ -44,6 +44,8 @@ enum event_kind {
     EVENT_HEAL,     /* the liveness phase begins */
     EVENT_DISTANT,  /* in which an operator wants a node to lead that is too far away */
     EVENT_PROBE,    /* the referee looks for a leader */
+    EVENT_TICK,     /* of a node */
+    EVENT_SAID,     /* a node hears whether another works; nonce is what was said */
     EVENT_GHOST,    /* the timer of a ghost; number is which */
     EVENT_MOUNT,    /* the directory of a node that was founded again is back */
     EVENT_RETURN,   /* a node that was removed is added again; number is how often that was tried */
@@ -148,6 +150,9 @@ struct cluster_watch {
     X(FORGETFUL,    "directories refused for what they had forgotten")                                        \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \
+    X(ORDERS,       "orders done")                                                                            \
+    X(ORDERS_LOST,  "orders refused or not done")                                                             \
+    X(RECONCILED,   "members changed by their records, or by order")                                          \
     X(REJECTED,     "acts rejected")
 /* clang-format on */
 
@@ -187,6 +192,7 @@ struct cluster {
     } resource;                                  /* the highest token that the resource has seen */
     struct cluster_target targets[TARGETS_KEPT]; /* a ring */
     unsigned target_count;
+    struct cluster_operators operators;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
     gavel_ns quiet_at; /* the end; clients are quiet before this; NEVER in the safety phase */
     gavel_ns rest;     /* for how long, so that all requests can be completed */

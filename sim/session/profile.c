@@ -19,7 +19,7 @@ const struct named *testbed_fault_row(unsigned fault)
 #define NOT_HERE                                                                                             \
     (FAULT_BIT(FAULT_BEYOND) | FAULT_BIT(FAULT_FORGED) | FAULT_BIT(FAULT_MEMBERS) | FAULT_BIT(FAULT_FLIP) |  \
      FAULT_BIT(FAULT_WITNESS) | FAULT_BIT(FAULT_STRANGER) | FAULT_BIT(FAULT_FLOOD) | FAULT_BIT(FAULT_DEAF) | \
-     FAULT_BIT(FAULT_MIXED) | FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS))
+     FAULT_BIT(FAULT_MIXED) | FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS) | FAULT_BIT(FAULT_ORDERS))
 
 _Static_assert(TESTBED_FAULTS <= 64, "the faults of the cluster and of the testbed fit into one set");
 _Static_assert(FAULT_COUNT < 64 &&

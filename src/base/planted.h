@@ -112,6 +112,7 @@
     X(STEP_DOWN_TOLD_EARLY,   "step-down-told-early", "an order to step down is told as done while the work still stops") \
     X(MEMBERS_TOLD_EARLY,     "members-told-early", "a change of members is told as done before it is committed") \
     X(RECORD_OUTLIVES_MEMBER, "record-outlives-member", "a member is removed and its record stays, so it is added again") \
+    X(DEMOTION_FORGOTTEN,     "demotion-forgotten", "a record that says learner leaves its member a voter") \
     X(ADDRESS_TAKEN_TWICE,    "address-taken-twice", "a member is added at the address of another") \
     X(OLD_FAILURE_COUNTS,     "old-failure-counts", "work of an earlier claim that failed ends the present one") \
     X(LEAVES_WHILE_WORKING,   "leaves-while-working", "a node that is asked to end does so while its work still runs")

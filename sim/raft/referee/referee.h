@@ -70,6 +70,12 @@
     X(DISOWNED,   "disowned",          "a directory that has forgotten, or is another, is refused and told so, and does not stand (PROTOCOL)") \
     X(FOUNDING,   "other-founding",    "a majority that was emptied and founded again is another cluster: neither takes anything of the other (PROTOCOL)") \
     X(ASKED,      "round-asks-all",    "a heartbeat asks every member for its promise, whatever else it is sent (PROTOCOL L2)") \
+    X(ANSWERED,   "order-answered",    "an order is answered exactly once, and when its time is up at the latest (PROTOCOL)") \
+    X(TRUE,       "order-true",        "an order that is told as done is done (PROTOCOL)")                     \
+    X(OBEYED,     "order-obeyed",      "a node gives up its leading by order, for failed work or before it ends, and not otherwise") \
+    X(WISHED,     "members-wished",    "members change only as an order or a record says (PROTOCOL)")           \
+    X(REMOVED,    "removed-stays-out", "a member that was removed is not added again by itself (PROTOCOL)")     \
+    X(RECORDS,    "records-hold",      "once healed, members are what their records say (PROTOCOL)")            \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

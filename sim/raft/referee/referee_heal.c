@@ -219,7 +219,10 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
         (referee->constrained_at > 0 && at < referee->constrained_at + referee->bound))
         return;
     if (!shadow) {
-        if (referee->settings.prefers_priority && at - referee->idle_from <= referee->hand_over)
+        /* After one in vain a witness may be elected first, which hands over to the same node in vain. */
+        gavel_ns allowed = is_in_vain(referee, at) ? 2 * referee->hand_over : referee->hand_over;
+
+        if (referee->settings.prefers_priority && at - referee->idle_from <= allowed)
             return;
         raft_referee_violate(
             referee, RAFT_INVARIANT_LEADER,

@@ -140,6 +140,10 @@ enum gavel_status node_propose_command(struct node *node, const struct node_mome
     status = node_step_raft(node, moment,
                             &(struct raft_event){.kind = RAFT_PROPOSE, .propose = {&entry, .count = 1}});
     node->actions->event.propose.entries = NULL; /* it was on our stack */
+    if (status == GAVEL_OK) {
+        node->members.written = raft_log_last(&node->raft.log);
+        node->members.written_in = node->raft.state.term;
+    }
     free(bytes);
     return status;
 }
@@ -189,6 +193,8 @@ static bool next_step(const struct node *node, const struct member_record *recor
         member->is_witness = record->is_witness;
         return true;
     }
+    if (PLANTED(DEMOTION_FORGOTTEN))
+        return false;
     if (!record->is_voter && member->is_voter) {
         node_take_out(target, record->id);
         return true;
@@ -231,7 +237,8 @@ static bool write_down(struct node *node, const struct node_moment *moment)
     uint8_t *bytes;
     size_t size;
 
-    if (raft_log_last(&node->raft.log) > node->raft.applied)
+    /* Only for records: a log in which clients write is never applied to its end. */
+    if (m->written_in == node->raft.state.term && m->written > node->raft.applied)
         return true;
     for (size_t i = 0; i < m->record_count; i++)
         if (is_void(node, &m->records[i]) &&

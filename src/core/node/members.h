@@ -29,6 +29,8 @@ struct node_members {
     struct node_addresses addresses;
     struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
     size_t record_count;
+    raft_index written;     /* the newest record that we, as leader … */
+    raft_term written_in;   /* … of this term, have put into the log */
     gavel_ns promotes_from; /* no learner is made a voter before this: the last try failed */
     bool is_due;            /* records and configuration are to be compared … */
     size_t next;            /* … from this record on */
