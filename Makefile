@@ -31,7 +31,7 @@ demo: ## three `gavel run`, one command: handed over, killed in three ways, froz
 	@tools/build release
 	@$(gavel) demo $(ARGS)
 
-test: ## everything: lint, unit, trace, simulation, model, stores, library, end to end, chaos
+test: ## everything: lint, unit, trace, simulation, model, stores, library, end to end, chaos, upgrade
 	@tools/setup build test servers verify
 	@tools/test $(ARGS)
 
