@@ -12,7 +12,7 @@
 
 #define POOL_JOBS_MAX 64
 #define POOL_FAILURES_KEPT 20
-#define POOL_COUNTS 40
+#define POOL_COUNTS 48
 
 /* What the seeds of one kind of world are. `memory` belongs to one process and is used for many runs. */
 struct pool_work {

@@ -19,7 +19,7 @@
 
 #define SIZES_MAX 2
 #define COUNTS_MAX 6
-#define SIGHTS_MAX 32
+#define SIGHTS_MAX 40
 #define MEASURES_MAX 2
 
 struct run_options {
