@@ -141,6 +141,15 @@ void api_stream_cut(struct api_stream *stream)
     evhttp_connection_free(connection->http); /* comes to api_stream_gone() */
 }
 
+/* What is spare is lent to those who ask and go. A connection keeps its descriptor, also if another went to
+ * make room for it: streams would creep into what the node needs for itself, one by one. */
+static bool is_lent(const struct api *api, int fd)
+{
+    int spare = api->fd_limit / 2 < API_SPARE_FDS ? api->fd_limit / 2 : API_SPARE_FDS;
+
+    return fd >= api->fd_limit - spare;
+}
+
 bool api_stream_may_open(struct api_call *call)
 {
     struct api *api = call->api;
@@ -149,7 +158,7 @@ bool api_stream_may_open(struct api_call *call)
         api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is stopping; ask another one");
         return false;
     }
-    if (api->stream_count < API_STREAMS_MAX)
+    if (api->stream_count < API_STREAMS_MAX && !is_lent(api, call->connection->fd))
         return true;
     api_reply_error(call, 503, GAVEL_ERR_STATE, "this node serves %zu streams already; ask another one",
                     api->stream_count);

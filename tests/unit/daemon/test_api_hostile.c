@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,6 +245,15 @@ static void test_descriptors_are_kept_for_the_node(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+static bool becomes_stream(int fd)
+{
+    char text[2048] = "";
+
+    raw_say(fd, "GET /events HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    (void)raw_hear(fd, text, sizeof text, "retry", LIMIT_MS, NULL);
+    return strstr(text, "retry");
+}
+
 /* Streams are not idle and do not go for others; then the others do not get in, and the node keeps its
  * own. */
 static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
@@ -255,12 +265,8 @@ static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
     size_t count = 0;
 
     for (; count < sizeof fds / sizeof *fds; count++) {
-        char text[512] = "";
-        bool is_closed = false;
-
         fds[count] = raw_open(frontend);
-        raw_say(fds[count], "GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
-        if (raw_hear(fds[count], text, sizeof text, "retry", LIMIT_MS, &is_closed) == 0 || is_closed)
+        if (!becomes_stream(fds[count]))
             break;
     }
     assert_in_range(count, 50, 240);
@@ -271,6 +277,45 @@ static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
     for (size_t i = 0; i < sizeof spare / sizeof *spare; i++)
         (void)close(spare[i]);
     for (size_t i = 0; i <= count; i++)
+        (void)close(fds[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* Whether a descriptor from `least` on is that of the node, and not one of these of its clients. */
+static bool has_lent(int least, int most, const int *fds, size_t count)
+{
+    for (int fd = least; fd < most; fd++) {
+        bool is_ours = false;
+
+        for (size_t i = 0; i < count; i++)
+            is_ours = is_ours || fds[i] == fd;
+        if (!is_ours && fcntl(fd, F_GETFD) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* An idle connection makes room for the next, which keeps its own descriptor and becomes a stream. However
+ * many there are, what the node needs for itself is not lent. */
+static void test_streams_do_not_creep_into_the_descriptors_of_the_node(void **state)
+{
+    enum { LIMIT = 500, IDLE = API_SPARE_FDS * 3 / 4 };
+    struct api_frontend *frontend = *state;
+    struct rlimit before = limit_descriptors(frontend, LIMIT);
+    int fds[IDLE + 300];
+    size_t count = 0;
+
+    for (; count < IDLE; count++)
+        fds[count] = raw_open(frontend);
+    do {
+        assert_true(count < sizeof fds / sizeof *fds);
+        fds[count] = raw_open(frontend);
+    } while (becomes_stream(fds[count++]));
+    assert_in_range(count, IDLE + 20, IDLE + 250);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code,
+                     200); /* whoever asks and goes is served */
+    assert_false(has_lent(LIMIT - API_SPARE_FDS / 2, LIMIT, fds, count));
+    for (size_t i = 0; i < count; i++)
         (void)close(fds[i]);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
@@ -329,6 +374,7 @@ int main(void)
         TEST(test_two_thousand_idle_connections_keep_nobody_out),
         TEST(test_descriptors_are_kept_for_the_node),
         TEST(test_streams_do_not_take_the_descriptors_of_the_node),
+        TEST(test_streams_do_not_creep_into_the_descriptors_of_the_node),
         TEST(test_no_descriptor_left_means_waiting_not_spinning),
     };
 
