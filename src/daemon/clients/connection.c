@@ -65,6 +65,8 @@ void clients_connection_close(struct clients_connection *connection)
         return;
     if (connection->phase == CLIENTS_LEAVING)
         clients->leaving--;
+    if (connection->is_lent)
+        clients->lent--;
     connection->phase = CLIENTS_DEAD;
     clients_watches_done(connection);
     say_farewell(connection);

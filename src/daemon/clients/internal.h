@@ -31,6 +31,7 @@
 
 #define CLIENTS_LEAVING_MS 500 /* for a refusal to be read */
 #define CLIENTS_LEAVING_MAX 16 /* refusals that wait to be read, where descriptors are short */
+#define CLIENTS_LENT_MAX 16    /* connections on descriptors of the reserve, for which others had to go */
 #define CLIENTS_IDLE_MS 30000
 #define CLIENTS_TICK_MS 50
 #define CLIENTS_SWEEP_TICKS 10
@@ -131,6 +132,7 @@ struct clients_connection {
     struct bufferevent *stream;
     SSL *ssl;     /* NULL: plain; the stream owns it */
     bool is_unix; /* else TCP */
+    bool is_lent; /* its descriptor is of the reserve: another one, below the limit, became free for it */
     char remote[64];
     uint64_t principal;                        /* its owner, by principal.c; 0: unknown */
     uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has named itself, a ring: it may see them */
@@ -216,6 +218,7 @@ struct clients {
     pthread_t thread;
     bool has_thread;
     size_t leaving; /* connections in CLIENTS_LEAVING */
+    size_t lent;    /* connections with is_lent */
     int bell_fd;
     struct loop_orders orders;
     bool is_stopping;

@@ -155,13 +155,16 @@ int clients_fd_limit(void)
 }
 
 /*
- * Who has come and not said who they are go first, the oldest of them, and at once: a descriptor must be free
- * afterwards. Those that are leaving have been counted as gone when they were refused.
+ * Those that have come and not said who they are go first, the oldest of them. The newcomer keeps its own
+ * descriptor, of the reserve, and the next one gets the one that becomes free; so only CLIENTS_LENT_MAX are
+ * let in like that. Those that are leaving have been counted as gone when they were refused.
  */
 static bool make_room(struct clients *clients)
 {
     struct clients_connection *connection;
 
+    if (clients->lent >= CLIENTS_LENT_MAX)
+        return false;
     TAILQ_FOREACH(connection, &clients->connections, next) {
         if (connection->phase == CLIENTS_TLS || connection->phase == CLIENTS_HELLO) {
             (void)atomic_fetch_add(&clients->counts.cut, 1);
@@ -176,12 +179,11 @@ static bool make_room(struct clients *clients)
 static void take(struct clients_door *door, int fd, const struct sockaddr_storage *address)
 {
     struct clients *clients = door->clients;
-    bool is_full = fd >= clients_fd_limit();
+    bool is_reserved = fd >= clients_fd_limit();
+    bool is_full = is_reserved && !make_room(clients);
     char remote[ADDRESS_TEXT_MAX] = "this machine";
     struct clients_connection *connection;
 
-    if (is_full)
-        is_full = !make_room(clients);
     if (is_full && clients->leaving >= CLIENTS_LEAVING_MAX) {
         (void)close(fd); /* a refusal would take a descriptor of the reserve until it is read */
         return;
@@ -191,6 +193,10 @@ static void take(struct clients_door *door, int fd, const struct sockaddr_storag
         tune(fd);
     }
     connection = clients_connection_new(clients, fd, door->is_unix, remote);
+    if (connection && is_reserved && !is_full) {
+        connection->is_lent = true;
+        clients->lent++;
+    }
     if (connection && is_full) {
         if (connection->ssl) /* it could not be told before the handshake, and there shall be none */
             clients_connection_close(connection);

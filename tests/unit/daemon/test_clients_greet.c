@@ -531,6 +531,31 @@ static void test_whoever_has_not_said_hello_makes_room(void **state)
     free(talkers);
 }
 
+/* A newcomer keeps its own descriptor when another makes room for it, and the one that became free goes to
+ * the next: repeated, that would take the reserve. */
+static void test_newcomers_do_not_creep_into_the_reserve(void **state)
+{
+    enum { MUTES = 45 };
+    struct clients_frontend *frontend = *state;
+    struct talker *talkers = calloc(TOO_MANY, sizeof *talkers);
+    struct talker mutes[MUTES];
+    struct rlimit before;
+    int count;
+
+    assert_non_null(talkers);
+    before = leave_descriptors(240);
+    for (int i = 0; i < MUTES; i++)
+        talk_unix(&mutes[i], frontend);
+    count = let_in(frontend, talkers);
+    assert_in_range(count, 2, MUTES); /* some of them took the place of a mute one, not all that could */
+    for (int i = 0; i < count; i++)
+        talk_end(&talkers[i]);
+    for (int i = 0; i < MUTES; i++)
+        talk_end(&mutes[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    free(talkers);
+}
+
 /* Its table stands still: whoever waits there for changes would wait in vain. */
 static void test_a_node_whose_disk_hangs_sends_its_clients_elsewhere(void **state)
 {
@@ -582,6 +607,7 @@ int main(void)
         WITH(test_a_thousand_connections_are_served),
         WITH(test_beyond_the_limit_of_descriptors_the_next_is_refused),
         WITH(test_the_reserve_of_descriptors_is_not_given_away),
+        WITH(test_newcomers_do_not_creep_into_the_reserve),
         WITH(test_whoever_has_not_said_hello_makes_room),
         WITH(test_a_node_whose_disk_hangs_sends_its_clients_elsewhere),
     };
