@@ -13,11 +13,12 @@ static void arm(struct consensus *c)
     gavel_ns at = raft_wake_at(&c->node.raft);
     struct itimerspec alarm;
 
-    if (c->is_over || at == c->armed_at)
+    if (c->ending.is_over || at == c->loop.armed_at)
         return;
     alarm = clock_alarm(at);
-    c->armed_at = at;
-    (void)timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL); /* fails only for bad arguments */
+    c->loop.armed_at = at;
+    (void)timerfd_settime(c->loop.timer_fd, TFD_TIMER_ABSTIME, &alarm,
+                          NULL); /* fails only for bad arguments */
 }
 
 /* Of our own heartbeats: the others count on them. */
@@ -49,16 +50,16 @@ static void step(struct consensus *c, struct node_event *event)
 /* Nothing of the work is left: Raft need not wait until all clients are answered. */
 static void tell_stopped(struct consensus *c)
 {
-    if (c->is_over || !c->has_stopped || node_has_todo(&c->node))
+    if (c->ending.is_over || !c->work.has_stopped || node_has_todo(&c->node))
         return;
-    c->has_stopped = false;
+    c->work.has_stopped = false;
     consensus_work_stopped(c);
     step(c, &(struct node_event){.kind = NODE_RAFT, .raft.kind = RAFT_WORK_STOPPED});
 }
 
 static void step_next(struct consensus *c)
 {
-    while (!c->is_over && node_has_next(&c->node)) {
+    while (!c->ending.is_over && node_has_next(&c->node)) {
         step(c, &(struct node_event){.kind = NODE_NEXT});
         tell_stopped(c);
     }
@@ -72,8 +73,8 @@ static enum gavel_status step_all(struct consensus *c, struct node_event *event)
     status = c->actions.status;
     tell_stopped(c);
     step_next(c);
-    if (!c->is_over && c->has_failed) {
-        c->has_failed = false;
+    if (!c->ending.is_over && c->work.has_failed) {
+        c->work.has_failed = false;
         step(c, &(struct node_event){.kind = NODE_WORK_FAILED,
                                      .failed = {c->node.claim.term, c->node.claim.lease_epoch}});
         tell_stopped(c);
@@ -85,25 +86,26 @@ static enum gavel_status step_all(struct consensus *c, struct node_event *event)
 static void step_unsent(struct consensus *c)
 {
     struct node_event event = {.kind = NODE_UNSENT,
-                               .unsent = {.numbers = c->unsent, .count = c->unsent_count}};
+                               .unsent = {.numbers = c->unsent.numbers, .count = c->unsent.count}};
 
-    if (c->is_over || c->unsent_count == 0)
+    if (c->ending.is_over || c->unsent.count == 0)
         return;
     (void)step_all(c, &event); /* sends nothing itself: what is doubted is tried later */
-    ASSERT(c->unsent_count == event.unsent.count);
-    c->unsent_count = 0;
+    ASSERT(c->unsent.count == event.unsent.count);
+    c->unsent.count = 0;
 }
 
 /* After steps of Raft: what others are told of it. */
 static void tell_others(struct consensus *c)
 {
     c->has_stepped = false;
-    if (c->config_index != c->node.raft.config_index || c->generation != c->node.raft.state.generation)
+    if (c->told.config_index != c->node.raft.config_index ||
+        c->told.generation != c->node.raft.state.generation)
         consensus_members_in_force(c);
-    if (c->told_founding != c->node.raft.founding)
+    if (c->told.founding != c->node.raft.founding)
         consensus_tell_founding(c);
     consensus_publish(c);
-    if (c->is_status_due)
+    if (c->told.is_status_due)
         consensus_send_status(c);
 }
 
@@ -111,11 +113,11 @@ enum gavel_status consensus_step(struct consensus *c, struct node_event event)
 {
     enum gavel_status status;
 
-    if (c->is_over)
+    if (c->ending.is_over)
         return GAVEL_ERR_STOPPED; /* it may have ended in the middle of what it had to do */
     status = step_all(c, &event);
     step_unsent(c);
-    if (c->is_over)
+    if (c->ending.is_over)
         return status;
     consensus_extend_work(c);
     consensus_arm_sessions(c);
@@ -134,15 +136,15 @@ enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
 
 void consensus_feed(struct consensus *c, struct raft_event event)
 {
-    if (!c->is_over)
+    if (!c->ending.is_over)
         (void)consensus_ask(c, event); /* what is refused is told by Raft itself */
 }
 
 void consensus_end(struct consensus *c, int exit_code)
 {
-    if (c->is_over)
+    if (c->ending.is_over)
         return;
-    c->is_over = true;
-    c->exit_code = exit_code;
-    (void)event_base_loopbreak(c->base); /* fails only without a base */
+    c->ending.is_over = true;
+    c->ending.exit_code = exit_code;
+    (void)event_base_loopbreak(c->loop.base); /* fails only without a base */
 }

@@ -26,6 +26,87 @@
 
 #define REFUSALS_KEPT RAFT_MEMBERS_MAX
 #define WISHES_KEPT 8
+#define CLIENT_BOXES_MAX 4
+
+/* What wakes the thread (consensus_events.c, consensus_sessions.c). */
+struct loop_events {
+    struct event_base *base;
+    struct event *timer_event;
+    struct event *tick_event;
+    struct event *writer_event;
+    struct event *request_event;
+    struct event *forwarding_event;
+    struct event *commands_event;
+    struct event *reload_event;
+    struct event *snapshotter_event;
+    struct event *sessions_event;
+    struct event *signal_events[3];
+    int timer_fd;
+    gavel_ns armed_at;
+    gavel_ns sessions_armed_at;
+};
+
+/* Requests that the transport did not take, by number. */
+struct unsent_requests {
+    uint64_t *numbers;
+    size_t count;
+    size_t capacity;
+};
+
+/* Certificates, and that they expire. */
+struct certificate_state {
+    struct certificates certificates;
+    struct reload reload;
+    bool is_expiry_told;
+    bool is_expired_told;
+};
+
+/* The work of the claim that the node holds (consensus_work.c). */
+struct work_state {
+    uint64_t epoch;    /* of the claim as one number, for the children; 0: they cannot be fenced */
+    gavel_ns deadline; /* as it was last told */
+    bool has_stopped;  /* WORK_STOPPED is due */
+    bool has_failed;   /* WORK_FAILED is due */
+};
+
+/* What peers, the transport and people were last told, so that they are told what is new. */
+struct told_state {
+    raft_index config_index;  /* of the members that were last told to the transport */
+    uint64_t generation;      /* that was last told */
+    bool has_members;         /* to the transport: who may send … */
+    bool is_committed;        /* … and whether those were committed … */
+    raft_index members_index; /* … and of which configuration they were */
+    uint64_t founding;        /* that our greeting says is committed */
+    bool is_member;           /* by the configuration in force */
+    raft_id last_leader;      /* the newest that was known */
+    raft_term released_term;  /* an election of this term follows a release, not a death */
+    gavel_ns status_at;       /* when the next status goes to the peers */
+    bool is_status_due;
+    gavel_ns term_refused_at; /* 0 never */
+    bool is_awaited_told;     /* that members have not told their data directories */
+    struct {
+        raft_id peer;
+        gavel_ns at;
+    } refusals[REFUSALS_KEPT];
+};
+
+/* What stands still without an error, and was told (consensus_hang.c). */
+struct hang_state {
+    bool is_disk_hung;
+    gavel_ns hung_at;    /* since then */
+    bool is_commit_hung; /* of what we as leader have to commit */
+    gavel_ns uncommitted_at;
+};
+
+/* Who belongs, or belonged, to another founding of this cluster (consensus_founding.c). */
+struct foreign_nodes {
+    struct {
+        raft_id peer;
+        uint64_t founding; /* 0: it belongs to another no more */
+        gavel_ns told_at;
+    } items[RAFT_MEMBERS_MAX];
+    size_t count;
+};
 
 /* Something that was refused, and may be asked for again at once. */
 struct wish {
@@ -34,11 +115,27 @@ struct wish {
     unsigned times;                /* refused since it was told */
 };
 
-/* What operators ask. */
+/* What operators ask (consensus_request.c). */
 struct operator_requests {
     struct mail_link *waiting;  /* the node has an order of each */
     struct mail_link *answered; /* and not sent back yet */
     struct wish wishes[WISHES_KEPT];
+};
+
+/* What clients ask (consensus_sessions.c). */
+struct client_requests {
+    struct process_watch process_watch;
+    struct mailbox *boxes[CLIENT_BOXES_MAX];
+    struct forwarding_stock messages;
+};
+
+/* The end of the process. */
+struct ending_state {
+    bool is_stopping;     /* asked to end */
+    gavel_ns leave_until; /* for the candidates at the API to be let go */
+    bool is_over;
+    bool is_disk_left; /* the disk thread did not come back */
+    int exit_code;
 };
 
 struct consensus {
@@ -48,86 +145,32 @@ struct consensus {
     struct api *api;
     struct clients *clients; /* NULL: none are served but by HTTP */
     struct logger logger;
-
-    struct event_base *base;
-    struct event *timer_event;
-    struct event *tick_event;
-    struct event *writer_event;
-    struct event *request_event;
-    struct event *forwarding_event;
-    struct event *commands_event;
-    struct event *reload_event;
-    struct event *signal_events[3];
-    int timer_fd;
-    gavel_ns armed_at;
+    struct loop_events loop;
 
     struct node node;
     struct node_actions actions;
     struct table *table; /* the one in shared->table: changed here, under its lock */
-    uint64_t *unsent;    /* requests that the transport did not take, by number */
-    size_t unsent_count;
-    size_t unsent_capacity;
+    struct unsent_requests unsent;
     bool has_stepped; /* Raft: others must hear of it */
+
     struct seal seal;
     struct writer writer;
+    enum writer_state disk_state;
     struct transport *transport;
-    struct certificates certificates;
-    struct reload reload;
-    bool is_expiry_told;
-    bool is_expired_told;
+    struct certificate_state tls;
     struct detector detector;
     struct leader_commands *commands; /* NULL: no children */
+    struct work_state work;
 
-    /* work */
-    uint64_t work_epoch; /* of the claim as one number, for the children; 0: they cannot be fenced */
-    gavel_ns deadline;   /* as it was last told */
-    bool has_stopped;    /* WORK_STOPPED is due */
-    bool has_failed;     /* WORK_FAILED is due */
-
-    /* for people */
-    struct view draft;
-    raft_index config_index;      /* of the members that were last told to the transport */
-    uint64_t generation;          /* that was last told */
-    bool has_told_members;        /* to the transport: who may send … */
-    bool told_is_committed;       /* … and whether those were committed … */
-    raft_index told_config_index; /* … and of which configuration they were */
-    uint64_t told_founding;       /* that our greeting says is committed */
-    bool is_member;               /* by the configuration in force */
-    raft_id last_leader;          /* the newest that was known */
-    raft_term released_term;      /* an election of this term follows a release, not a death */
-    gavel_ns status_at;           /* when the next status goes to the peers */
-    bool is_status_due;
-    gavel_ns term_refused_at; /* told; 0 never */
-    enum writer_state disk_state;
-    bool is_disk_hung;    /* and that was told … */
-    gavel_ns hung_at;     /* … since then */
-    bool is_awaited_told; /* that members have not told their data directories */
-    struct {
-        raft_id peer;
-        uint64_t founding; /* 0: it belongs to another no more */
-        gavel_ns told_at;
-    } foreign[RAFT_MEMBERS_MAX]; /* who belongs, or belonged, to another founding of this cluster */
-    size_t foreign_count;
-    bool is_commit_hung;     /* likewise, of what we as leader have to commit */
-    gavel_ns uncommitted_at; /* likewise */
-
-    struct {
-        raft_id peer;
-        gavel_ns at;
-    } refusals[REFUSALS_KEPT]; /* that were told */
-
+    struct view draft; /* for people */
+    struct told_state told;
+    struct hang_state hang;
+    struct foreign_nodes foreign;
     struct operator_requests requests;
-
-    /* what clients ask */
-    struct process_watch process_watch;
-    struct mailbox *client_boxes[4];
-    struct forwarding_stock messages;
-    struct event *sessions_event;
-    gavel_ns sessions_armed_at;
+    struct client_requests sessions;
 
     /* snapshots (consensus_snapshot.c) */
     struct snapshotter snapshotter;
-    struct event *snapshotter_event;
     struct {
         enum { BUILDING_NONE, BUILDING_COLLECTS, BUILDING_BUILDS, BUILDING_STAGES, BUILDING_READY } phase;
         struct node_build *build; /* unless the snapshot thread has it */
@@ -145,11 +188,7 @@ struct consensus {
     struct table garbage; /* that was replaced, freed bit by bit */
     bool has_garbage;
 
-    bool is_stopping;     /* asked to end */
-    gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
-    bool is_over;
-    bool is_disk_left; /* the disk thread did not come back */
-    int exit_code;
+    struct ending_state ending;
 };
 
 /* consensus.c */
@@ -211,15 +250,22 @@ void consensus_tell_founding(struct consensus *c); /* in our greeting: it is com
 void consensus_publish(struct consensus *c);
 void consensus_refresh_members(struct consensus *c);
 
+/* node_disk.c: ERR_NOT_FOUND if the directory is not the one that this guard's node had */
+GAVEL_CHECKED enum gavel_status node_open_disk(const struct daemon_config *config,
+                                               const struct shared_memory *memory, struct disk **ret_disk,
+                                               struct gavel_error *error);
+
 /* consensus_peers.c */
 extern const struct transport_events consensus_transport_events;
+void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
+void consensus_send_status(struct consensus *c);
+
+/* consensus_transport.c */
 void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
 void consensus_set_peers(struct consensus *c);
 void consensus_tell_members(struct consensus *c);     /* to the transport, if they are others */
 void consensus_members_in_force(struct consensus *c); /* others than before, or another generation */
 void consensus_publish_peers(struct consensus *c);    /* to the guard */
-void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
-void consensus_send_status(struct consensus *c);
 void consensus_check_certificate(struct consensus *c);
 
 /* consensus_request.c */

@@ -23,7 +23,7 @@ static void applied(struct consensus *c, const struct node_action *action)
 static void restored(struct consensus *c)
 {
     detector_applied(&c->detector, c->node.raft.snapshot.index, table_digest(c->table));
-    c->process_watch.is_rescan_due = true;
+    c->sessions.process_watch.is_rescan_due = true;
     table_box_ring(&c->shared->table);
 }
 
@@ -41,7 +41,7 @@ static void fail(struct consensus *c, enum gavel_status status)
 
 void consensus_carry_out(struct consensus *c)
 {
-    for (size_t i = 0; i < c->actions.count && !c->is_over; i++) {
+    for (size_t i = 0; i < c->actions.count && !c->ending.is_over; i++) {
         const struct node_action *action = &c->actions.items[i];
 
         switch (action->kind) {
@@ -71,7 +71,7 @@ void consensus_carry_out(struct consensus *c)
             consensus_stop_work(c, action->stop_reason);
             break;
         case NODE_WATCH:
-            process_watch_meet(&c->process_watch, &action->watch);
+            process_watch_meet(&c->sessions.process_watch, &action->watch);
             break;
         case NODE_ORDERED:
             consensus_ordered(c, action->ordered.id, action->ordered.status, action->ordered.text);

@@ -16,12 +16,12 @@ void consensus_check_bindings(struct consensus *c)
     const struct raft_config *config = &c->node.raft.config;
 
     if (c->node.raft.role != RAFT_LEADER || config->binds) {
-        c->is_awaited_told = false;
+        c->told.is_awaited_told = false;
         return;
     }
-    if (c->is_awaited_told || clock_now() < c->node.raft.led_from + TOLD_AFTER)
+    if (c->told.is_awaited_told || clock_now() < c->node.raft.led_from + TOLD_AFTER)
         return;
-    c->is_awaited_told = true;
+    c->told.is_awaited_told = true;
     for (size_t i = 0; i < config->count; i++)
         if (raft_awaits_directory(&c->node.raft, config->members[i].id))
             consensus_note(c, JOURNAL_DIRECTORY_AWAITED, config->members[i].id, "%s", CONSENSUS_AWAITED_TEXT);

@@ -25,7 +25,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     wakeup_clear(fd);
-    c->armed_at = 0;
+    c->loop.armed_at = 0;
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
 }
 
@@ -38,8 +38,8 @@ static void disk_failed(struct consensus *c)
         "the disk failed; the node ends, and must not be started again before the disk is known to be good",
         LOG_STR("reason", c->writer.error.message), LOG_END);
     consensus_feed(c, (struct raft_event){.kind = RAFT_DISK_FAILED});
-    c->is_stopping = true; /* once nothing of the work is left */
-    c->exit_code = NODE_EXIT_DISK;
+    c->ending.is_stopping = true; /* once nothing of the work is left */
+    c->ending.exit_code = NODE_EXIT_DISK;
     (void)consensus_step(c, (struct node_event){.kind = NODE_STOP, .stop.timeout = STOP_LIMIT});
 }
 
@@ -49,7 +49,7 @@ static void disk_failed(struct consensus *c)
  */
 static void directory_lost(struct consensus *c)
 {
-    if (c->is_stopping)
+    if (c->ending.is_stopping)
         return;
     consensus_note(
         c, JOURNAL_DIRECTORY_LOST, c->config->id,
@@ -60,7 +60,7 @@ static void directory_lost(struct consensus *c)
         &c->logger, LOG_ERROR,
         "the data directory was deleted or replaced; the node hands over, ends, and must not be started with an empty one. Replace the member: gavel member remove, gavel member add, --join",
         LOG_STR("data", c->config->data), LOG_STR("node", c->config->node), LOG_END);
-    c->exit_code = NODE_EXIT_LOST;
+    c->ending.exit_code = NODE_EXIT_LOST;
     begin_stopping(c);
 }
 
@@ -71,7 +71,7 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     wakeup_clear(fd);
-    if (c->is_over)
+    if (c->ending.is_over)
         return;
     c->disk_state = atomic_load(&c->writer.state);
     atomic_store(&c->memory->written, atomic_load(&c->writer.written));
@@ -79,7 +79,7 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
         directory_lost(c);
     consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
     consensus_look_at_incoming(c);
-    if (c->is_disk_hung || c->is_commit_hung)
+    if (c->hang.is_disk_hung || c->hang.is_commit_hung)
         consensus_check_hangs(c);
     if (c->disk_state == before)
         return;
@@ -123,9 +123,9 @@ static void on_forwardings(evutil_socket_t fd, short what, void *user)
  * incarnation. */
 static void start_anew(struct consensus *c)
 {
-    if (c->is_stopping)
+    if (c->ending.is_stopping)
         return;
-    c->exit_code = 1;
+    c->ending.exit_code = 1;
     begin_stopping(c);
 }
 
@@ -167,7 +167,7 @@ static void on_commands(evutil_socket_t fd, short what, void *user)
         else if (event.news == LEADER_COMMANDS_LOST)
             start_anew(c);
     }
-    if (c->node.raft.work == RAFT_WORK_STOPPING && leader_commands_has_stopped(c->commands, c->work_epoch)) {
+    if (c->node.raft.work == RAFT_WORK_STOPPING && leader_commands_has_stopped(c->commands, c->work.epoch)) {
         consensus_work_stopped(c);
         consensus_feed(c, (struct raft_event){.kind = RAFT_WORK_STOPPED});
     }
@@ -178,8 +178,8 @@ static void go_on_stopping(struct consensus *c)
 {
     gavel_ns now = clock_now();
 
-    if (node_has_left(&c->node, now) && (api_has_left(c->api) || now >= c->leave_until))
-        consensus_end(c, c->exit_code);
+    if (node_has_left(&c->node, now) && (api_has_left(c->api) || now >= c->ending.leave_until))
+        consensus_end(c, c->ending.exit_code);
 }
 
 /* A leader hands over first. */
@@ -187,8 +187,8 @@ static void begin_stopping(struct consensus *c)
 {
     gavel_ns timeout = ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
 
-    c->is_stopping = true;
-    c->leave_until = clock_now() + LEAVE_LIMIT;
+    c->ending.is_stopping = true;
+    c->ending.leave_until = clock_now() + LEAVE_LIMIT;
     api_leave(c->api);
     consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
                    c->node.raft.role == RAFT_LEADER ? "hands over first" : "");
@@ -198,7 +198,7 @@ static void begin_stopping(struct consensus *c)
 
 static void reload(struct consensus *c)
 {
-    if (!reload_begin(&c->reload))
+    if (!reload_begin(&c->tls.reload))
         logger_line(&c->logger, LOG_ERROR, "out of memory; the certificates are not read again", LOG_END);
     api_reload(c->api);
     clients_reload(c->clients);
@@ -206,13 +206,13 @@ static void reload(struct consensus *c)
 
 static void stop(struct consensus *c)
 {
-    bool was_asked = c->is_stopping && c->exit_code != 1;
+    bool was_asked = c->ending.is_stopping && c->ending.exit_code != 1;
 
-    if (c->exit_code == 1)
-        c->exit_code = NODE_EXIT_DONE; /* it was to be started again; now it is not */
+    if (c->ending.exit_code == 1)
+        c->ending.exit_code = NODE_EXIT_DONE; /* it was to be started again; now it is not */
     if (was_asked)
-        consensus_end(c, c->exit_code); /* twice */
-    else if (!c->is_stopping)
+        consensus_end(c, c->ending.exit_code); /* twice */
+    else if (!c->ending.is_stopping)
         begin_stopping(c);
 }
 
@@ -223,20 +223,20 @@ static void on_reloaded(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
-    reload_take(&c->reload, &found);
-    if (c->reload.status == GAVEL_OK) {
-        SSL_CTX_free(c->certificates.context);
-        c->certificates = found;
-        c->is_expiry_told = c->is_expired_told = false;
+    reload_take(&c->tls.reload, &found);
+    if (c->tls.reload.status == GAVEL_OK) {
+        SSL_CTX_free(c->tls.certificates.context);
+        c->tls.certificates = found;
+        c->tls.is_expiry_told = c->tls.is_expired_told = false;
         if (found.context)
             transport_set_tls(c->transport, found.context);
         logger_line(&c->logger, LOG_INFO, "certificates were read again", LOG_END);
     } else {
         logger_line(&c->logger, LOG_ERROR, "the new certificates are not used; the old ones stay",
-                    LOG_STR("reason", c->reload.error.message), LOG_END);
+                    LOG_STR("reason", c->tls.reload.error.message), LOG_END);
     }
-    if (c->reload.is_again) {
-        c->reload.is_again = false;
+    if (c->tls.reload.is_again) {
+        c->tls.reload.is_again = false;
         reload(c);
     }
 }
@@ -260,12 +260,12 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     atomic_store(&c->memory->alive_at, now); /* the guard feels it (pulse.h) */
-    if (c->is_stopping)
+    if (c->ending.is_stopping)
         go_on_stopping(c);
-    if (c->is_over)
+    if (c->ending.is_over)
         return;
-    if (now >= c->status_at) {
-        c->status_at = now + STATUS_EVERY;
+    if (now >= c->told.status_at) {
+        c->told.status_at = now + STATUS_EVERY;
         consensus_send_status(c);
         consensus_publish_peers(c);
         consensus_check_certificate(c);
@@ -275,7 +275,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     consensus_tell_members(c);
     consensus_compact(c);
     consensus_refresh_members(c);
-    process_watch_tick(&c->process_watch);
+    process_watch_tick(&c->sessions.process_watch);
     consensus_tick_sessions(c);
     consensus_publish(c);
 }
@@ -286,39 +286,39 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     const struct timeval tick = {.tv_usec = TICK_MS * 1000};
     bool is_good = true;
 
-    c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    c->timer_event = loop_watch(c->base, c->timer_fd, on_timer, c);
-    c->writer_event = loop_watch(c->base, c->writer.fd, on_writer, c);
-    c->request_event = loop_watch(c->base, c->shared->requests.fd, on_requests, c);
-    c->forwarding_event = loop_watch(c->base, c->shared->forwardings.fd, on_forwardings, c);
-    c->reload_event = loop_watch(c->base, c->reload.done.fd, on_reloaded, c);
-    c->snapshotter_event = loop_watch(c->base, c->snapshotter.done.fd, on_snapshots, c);
-    c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
-    is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&
-              c->reload_event && c->snapshotter_event && c->tick_event &&
-              event_add(c->tick_event, &tick) == 0;
+    c->loop.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->loop.timer_event = loop_watch(c->loop.base, c->loop.timer_fd, on_timer, c);
+    c->loop.writer_event = loop_watch(c->loop.base, c->writer.fd, on_writer, c);
+    c->loop.request_event = loop_watch(c->loop.base, c->shared->requests.fd, on_requests, c);
+    c->loop.forwarding_event = loop_watch(c->loop.base, c->shared->forwardings.fd, on_forwardings, c);
+    c->loop.reload_event = loop_watch(c->loop.base, c->tls.reload.done.fd, on_reloaded, c);
+    c->loop.snapshotter_event = loop_watch(c->loop.base, c->snapshotter.done.fd, on_snapshots, c);
+    c->loop.tick_event = event_new(c->loop.base, -1, EV_PERSIST, on_tick, c);
+    is_good = c->loop.timer_event && c->loop.writer_event && c->loop.request_event &&
+              c->loop.forwarding_event && c->loop.reload_event && c->loop.snapshotter_event &&
+              c->loop.tick_event && event_add(c->loop.tick_event, &tick) == 0;
     if (c->commands) {
-        c->commands_event = loop_watch(c->base, c->commands->fd, on_commands, c);
-        is_good = is_good && c->commands_event;
+        c->loop.commands_event = loop_watch(c->loop.base, c->commands->fd, on_commands, c);
+        is_good = is_good && c->loop.commands_event;
     }
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        c->signal_events[i] = evsignal_new(c->base, signals[i], on_signal, c);
-        is_good = is_good && c->signal_events[i] && event_add(c->signal_events[i], NULL) == 0;
+        c->loop.signal_events[i] = evsignal_new(c->loop.base, signals[i], on_signal, c);
+        is_good = is_good && c->loop.signal_events[i] && event_add(c->loop.signal_events[i], NULL) == 0;
     }
     return is_good ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
 }
 
 void consensus_end_events(struct consensus *c)
 {
-    loop_drop(&c->timer_event);
-    loop_drop(&c->tick_event);
-    loop_drop(&c->writer_event);
-    loop_drop(&c->request_event);
-    loop_drop(&c->forwarding_event);
-    loop_drop(&c->commands_event);
-    loop_drop(&c->reload_event);
-    loop_drop(&c->snapshotter_event);
-    for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
-        loop_drop(&c->signal_events[i]);
-    wakeup_close(&c->timer_fd); /* a timer has nothing to lose either */
+    loop_drop(&c->loop.timer_event);
+    loop_drop(&c->loop.tick_event);
+    loop_drop(&c->loop.writer_event);
+    loop_drop(&c->loop.request_event);
+    loop_drop(&c->loop.forwarding_event);
+    loop_drop(&c->loop.commands_event);
+    loop_drop(&c->loop.reload_event);
+    loop_drop(&c->loop.snapshotter_event);
+    for (size_t i = 0; i < sizeof c->loop.signal_events / sizeof *c->loop.signal_events; i++)
+        loop_drop(&c->loop.signal_events[i]);
+    wakeup_close(&c->loop.timer_fd); /* a timer has nothing to lose either */
 }

@@ -25,21 +25,21 @@ bool consensus_is_other_founding(const struct consensus *c, uint64_t founding)
 
 bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer)
 {
-    for (size_t i = 0; i < c->foreign_count; i++)
-        if (c->foreign[i].peer == peer)
-            return c->foreign[i].founding != 0;
+    for (size_t i = 0; i < c->foreign.count; i++)
+        if (c->foreign.items[i].peer == peer)
+            return c->foreign.items[i].founding != 0;
     return false;
 }
 
 /* Where the peer is noted, or can be; RAFT_MEMBERS_MAX: nowhere. */
 static size_t index_of(const struct consensus *c, raft_id peer)
 {
-    size_t at = c->foreign_count;
+    size_t at = c->foreign.count;
 
-    for (size_t i = 0; i < c->foreign_count; i++) {
-        if (c->foreign[i].peer == peer)
+    for (size_t i = 0; i < c->foreign.count; i++) {
+        if (c->foreign.items[i].peer == peer)
             return i;
-        if (at == RAFT_MEMBERS_MAX && !raft_config_find(&c->node.raft.config, c->foreign[i].peer))
+        if (at == RAFT_MEMBERS_MAX && !raft_config_find(&c->node.raft.config, c->foreign.items[i].peer))
             at = i;
     }
     return at;
@@ -54,16 +54,16 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
 
     if (!consensus_is_other_founding(c, founding) || at == RAFT_MEMBERS_MAX)
         return;
-    is_noted = at < c->foreign_count && c->foreign[at].peer == peer;
-    if (is_noted && c->foreign[at].founding == founding)
+    is_noted = at < c->foreign.count && c->foreign.items[at].peer == peer;
+    if (is_noted && c->foreign.items[at].founding == founding)
         return;
-    if (at == c->foreign_count)
-        c->foreign_count++;
-    c->foreign[at].peer = peer;
-    c->foreign[at].founding = founding;
-    if (is_noted && now - c->foreign[at].told_at < FOUNDING_PAUSE)
+    if (at == c->foreign.count)
+        c->foreign.count++;
+    c->foreign.items[at].peer = peer;
+    c->foreign.items[at].founding = founding;
+    if (is_noted && now - c->foreign.items[at].told_at < FOUNDING_PAUSE)
         return;
-    c->foreign[at].told_at = now;
+    c->foreign.items[at].told_at = now;
     consensus_note(c, JOURNAL_FOUNDING_REFUSED, peer, "%s", CONSENSUS_FOUNDING_TEXT);
     (void)snprintf(ours, sizeof ours, "%016" PRIx64, c->node.raft.founding);
     (void)snprintf(its, sizeof its, "%016" PRIx64, founding);
@@ -81,9 +81,9 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
 
 void consensus_forget_founding(struct consensus *c, raft_id peer)
 {
-    for (size_t i = 0; i < c->foreign_count; i++)
-        if (c->foreign[i].peer == peer)
-            c->foreign[i].founding = 0;
+    for (size_t i = 0; i < c->foreign.count; i++)
+        if (c->foreign.items[i].peer == peer)
+            c->foreign.items[i].founding = 0;
 }
 
 /* At once: by our greeting whoever we refuse for its founding knows why, and it is told so once. */
@@ -91,7 +91,7 @@ void consensus_tell_founding(struct consensus *c)
 {
     struct peer_hello hello;
 
-    c->told_founding = c->node.raft.founding;
+    c->told.founding = c->node.raft.founding;
     consensus_make_hello(c, &hello);
     transport_set_self(c->transport, &hello);
 }

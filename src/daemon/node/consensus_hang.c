@@ -21,19 +21,19 @@ static void check_disk(struct consensus *c, gavel_ns now)
 {
     bool hangs = raft_disk_hangs(&c->node.raft, now) && c->disk_state == WRITER_GOOD;
 
-    if (hangs == c->is_disk_hung)
+    if (hangs == c->hang.is_disk_hung)
         return;
-    c->is_disk_hung = hangs;
-    c->is_status_due = true;
+    c->hang.is_disk_hung = hangs;
+    c->told.is_status_due = true;
     if (hangs) {
-        c->hung_at = now - backlog_age(&c->node.raft.writes, now);
+        c->hang.hung_at = now - backlog_age(&c->node.raft.writes, now);
         c->draft.counters.disk_hangs++;
         consensus_note(c, JOURNAL_DISK_HANGS, c->config->id,
                        "a write to %.150s has been under way for %.1f s: this node cannot lead",
-                       c->config->data, in_seconds(now - c->hung_at));
+                       c->config->data, in_seconds(now - c->hang.hung_at));
     } else if (c->disk_state == WRITER_GOOD) {
         consensus_note(c, JOURNAL_DISK_ANSWERS, c->config->id, "the disk answers again, after %.1f s",
-                       in_seconds(now - c->hung_at));
+                       in_seconds(now - c->hang.hung_at));
     }
 }
 
@@ -41,20 +41,20 @@ static void check_commits(struct consensus *c, gavel_ns now)
 {
     bool hangs = raft_commit_hangs(&c->node.raft, now);
 
-    if (hangs == c->is_commit_hung)
+    if (hangs == c->hang.is_commit_hung)
         return;
-    c->is_commit_hung = hangs;
-    c->is_status_due = true;
+    c->hang.is_commit_hung = hangs;
+    c->told.is_status_due = true;
     if (hangs) {
-        c->uncommitted_at = now - backlog_age(&c->node.raft.uncommitted, now);
+        c->hang.uncommitted_at = now - backlog_age(&c->node.raft.uncommitted, now);
         consensus_note(c, JOURNAL_COMMITS_HANG, c->config->id,
                        "nothing has been committed for %.1f s: too few of the voters write to their disks",
-                       in_seconds(now - c->uncommitted_at));
+                       in_seconds(now - c->hang.uncommitted_at));
     } else {
         consensus_note(c, JOURNAL_COMMITS_GO_ON, c->config->id, "%s, after %.1f s",
                        c->node.raft.role == RAFT_LEADER ? "entries are committed again"
                                                         : "this node does not lead any more",
-                       in_seconds(now - c->uncommitted_at));
+                       in_seconds(now - c->hang.uncommitted_at));
     }
 }
 
@@ -64,6 +64,6 @@ void consensus_check_hangs(struct consensus *c)
 
     check_disk(c, now);
     check_commits(c, now);
-    atomic_store(&c->shared->is_blind,
-                 c->is_disk_hung && c->node.raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
+    atomic_store(&c->shared->is_blind, c->hang.is_disk_hung && c->node.raft.role != RAFT_LEADER &&
+                                           now - c->hang.hung_at >= BLIND_AFTER);
 }

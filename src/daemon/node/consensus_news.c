@@ -121,20 +121,20 @@ static void tell_leader(struct consensus *c, raft_id leader)
     struct journal_entry entry = {.event = JOURNAL_LEADER_CHANGED};
 
     (void)node_addresses_name(&c->node.members.addresses, leader, entry.node);
-    (void)node_addresses_name(&c->node.members.addresses, c->last_leader, entry.previous);
+    (void)node_addresses_name(&c->node.members.addresses, c->told.last_leader, entry.previous);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "leader_changed", LOG_STR("node", entry.node),
                 LOG_STR("previous", entry.previous), LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at),
                 LOG_END);
     if (leader == 0)
         return;
-    if (c->last_leader != 0 && c->last_leader != leader) {
-        if (c->released_term == c->node.raft.state.term)
+    if (c->told.last_leader != 0 && c->told.last_leader != leader) {
+        if (c->told.released_term == c->node.raft.state.term)
             c->draft.counters.transfers++;
         else
             c->draft.counters.failovers++;
     }
-    c->last_leader = leader;
+    c->told.last_leader = leader;
     if (!raft_config_find(&c->node.raft.config, leader))
         consensus_set_peers(c); /* or it would not hear our answers */
 }
@@ -158,9 +158,9 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
     char name[NODE_ADDRESSES_NAME_BYTES];
     gavel_ns now = clock_now();
 
-    if (c->term_refused_at != 0 && now - c->term_refused_at < TERM_REFUSED_PAUSE)
+    if (c->told.term_refused_at != 0 && now - c->told.term_refused_at < TERM_REFUSED_PAUSE)
         return;
-    c->term_refused_at = now;
+    c->told.term_refused_at = now;
     logger_line(
         &c->logger, LOG_ERROR,
         "refused a term that elections cannot have reached; the node that sends it is not trustworthy or its data are damaged: stop it, remove the member and let it join with an empty directory",
@@ -189,7 +189,7 @@ static void tell_nobody_near(struct consensus *c)
     long long promise =
         (long long)ms_from_ns(promise_for(settings, round_trip == NEVER ? settings->promise : round_trip));
 
-    c->is_status_due = true;
+    c->told.is_status_due = true;
     consensus_note(
         c, JOURNAL_NOBODY_NEAR, c->config->id,
         "led %u times and could not work: a majority answers within %lld ms, a lease needs %lld ms; on all nodes raise promise and election_min to %lld ms, election_max to %lld ms",
@@ -229,7 +229,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_OBITUARY_TAKEN:
         c->draft.counters.obituaries++;
-        if (node == c->last_leader)
+        if (node == c->told.last_leader)
             consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
         else
             logger_line(&c->logger, LOG_INFO, "an obituary was taken",

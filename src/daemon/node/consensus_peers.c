@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The other nodes: what they send, what becomes of connections, and what we say of ourselves. */
+/* The other nodes: what they send, and what becomes of connections. */
 #include "daemon/node/consensus.h"
 
-#include "base/hash.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -12,153 +11,6 @@
 
 /* The same peer is told to be refused at most so often. */
 #define REFUSAL_PAUSE (10 * NS_PER_S)
-#define EXPIRES_SOON_S (30 * 24 * 3600)
-
-/* The members that a cluster began with, as a number: nodes that began with different ones must not meet. */
-static uint64_t bootstrap_digest(const struct raft *raft)
-{
-    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
-    struct raft_config config = raft->snapshot.config;
-    size_t size;
-
-    if (raft->snapshot.index != 0 || config.count == 0)
-        return 0;
-    config.binds = false; /* as 0.6.0 wrote it: nobody is bound in the beginning */
-    config.founding = config.generation = 0;
-    size = raft_config_encode(&config, bytes);
-    return hash_bytes(HASH_BEGIN, bytes, size) | 1;
-}
-
-void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
-{
-    const struct daemon_config *config = c->config;
-    struct peer_hello hello = {
-        .version_min = PEER_VERSION_MIN,
-        .version_max = PEER_VERSION_MAX,
-        .cluster = config->cluster_id,
-        .generation = c->node.raft.state.generation,
-        .node = config->id,
-        .incarnation = c->node.raft.state.incarnation,
-        .bootstrap = bootstrap_digest(&c->node.raft),
-        .config_index = c->node.raft.config_index,
-        .directory = c->node.raft.state.directory,
-        .bound_at = raft_bound_at(&c->node.raft),
-        .began_at = c->node.raft.began_at,
-        .process = c->node.raft.state.start,
-        .founding = raft_founding(&c->node.raft),
-        .is_founded = c->node.raft.founding != 0,
-    };
-
-    (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
-    (void)snprintf(hello.name, sizeof hello.name, "%s", config->node);
-    (void)snprintf(hello.address, sizeof hello.address, "%s", config->advertise);
-    (void)snprintf(hello.api, sizeof hello.api, "%s", config->api_advertise);
-    (void)snprintf(hello.program, sizeof hello.program, "gaveld " GAVEL_VERSION);
-    *ret_hello = hello;
-}
-
-/* For the guard, which must not look anything up when the node is dead: addresses as they were last
- * dialled. */
-void consensus_publish_peers(struct consensus *c)
-{
-    struct shared_memory_peers list = {0};
-
-    for (size_t i = 0; i < c->node.raft.config.count; i++)
-        if (transport_address_of(c->transport, c->node.raft.config.members[i].id,
-                                 &list.addresses[list.count]))
-            list.count++;
-    shared_memory_set_peers(c->memory, &list);
-}
-
-static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
-{
-    const struct node_address *entry = node_addresses_find(&c->node.members.addresses, id);
-
-    if (id == c->config->id || !entry || !entry->address[0])
-        return count;
-    peers[count].id = id;
-    (void)snprintf(peers[count].name, sizeof peers[count].name, "%s", entry->name);
-    (void)snprintf(peers[count].address, sizeof peers[count].address, "%s", entry->address);
-    return count + 1;
-}
-
-static bool is_among(const struct transport_address *peers, size_t count, raft_id id)
-{
-    for (size_t i = 0; i < count; i++)
-        if (peers[i].id == id)
-            return true;
-    return false;
-}
-
-/* The members; or, while we do not know them yet, those of the file: a node that joins waits to be told. */
-void consensus_set_peers(struct consensus *c)
-{
-    struct transport_address peers[RAFT_MEMBERS_MAX];
-    size_t count = 0;
-
-    for (size_t i = 0; i < c->node.raft.config.count; i++)
-        count = add_peer(c, c->node.raft.config.members[i].id, peers, count);
-    for (size_t i = 0; c->node.raft.config.count == 0 && i < c->config->peer_count; i++)
-        count = add_peer(c, c->config->peers[i].id, peers, count);
-    /* Whoever leads us can only hear our answers if we dial it, member of what we know or not. */
-    if (c->node.raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->node.raft.leader))
-        count = add_peer(c, c->node.raft.leader, peers, count);
-    transport_set_peers(c->transport, peers, count);
-    consensus_tell_members(c);
-    consensus_refresh_members(c);
-}
-
-/*
- * Who may send to us: the members of the configuration in force, and of the newest that is committed, in case
- * the one in force never is.
- */
-void consensus_tell_members(struct consensus *c)
-{
-    bool is_committed = c->node.raft.config_index <= c->node.raft.commit;
-    struct raft_config committed = c->node.raft.config;
-    raft_index as_of = c->node.raft.config_index;
-    raft_id members[2 * RAFT_MEMBERS_MAX];
-    struct peer_hello hello;
-    size_t count = 0;
-
-    if (c->has_told_members && c->told_config_index == c->node.raft.config_index &&
-        c->told_is_committed == is_committed)
-        return;
-    if (!is_committed)
-        as_of = raft_committed_config(&c->node.raft, &committed);
-    for (size_t i = 0; i < c->node.raft.config.count; i++)
-        members[count++] = c->node.raft.config.members[i].id;
-    for (size_t i = 0; i < committed.count; i++)
-        members[count++] = committed.members[i].id;
-    transport_set_members(c->transport, members, count, as_of);
-    consensus_make_hello(c, &hello);
-    transport_set_self(c->transport, &hello);
-    c->has_told_members = true;
-    c->told_config_index = c->node.raft.config_index;
-    c->told_is_committed = is_committed;
-}
-
-void consensus_members_in_force(struct consensus *c)
-{
-    struct peer_hello hello;
-    bool is_member = raft_config_find(&c->node.raft.config, c->config->id);
-
-    if (c->is_member && !is_member)
-        logger_line(&c->logger, LOG_WARNING,
-                    "this node is no longer a member; stop it, or add it again with `gavel member add`",
-                    LOG_END);
-    c->is_member = is_member;
-    c->config_index = c->node.raft.config_index;
-    if (c->node.raft.config.count > 0) /* otherwise we do not know yet who matters */
-        detector_keep(&c->detector, &c->node.raft.config);
-    if (c->generation != c->node.raft.state.generation) { /* a node that joined: now it belongs somewhere */
-        c->generation = c->draft.generation = c->seal.generation = c->node.raft.state.generation;
-        atomic_store(&c->memory->generation, c->generation);
-    }
-    consensus_make_hello(c, &hello); /* it says by which configuration our directory is a member */
-    transport_set_self(c->transport, &hello);
-    consensus_set_peers(c);
-}
 
 static uint64_t hang_ms(gavel_ns since, gavel_ns now) { return (uint64_t)ns_max(ms_from_ns(now - since), 1); }
 
@@ -178,9 +30,9 @@ void consensus_make_status(const struct consensus *c, struct peer_status *ret_st
         .is_working = c->node.claim.is_held && raft_is_working(raft, now),
         .lease_epoch = c->node.claim.lease_epoch,
         .commit = raft->commit,
-        .disk_hangs_ms = c->is_disk_hung ? hang_ms(c->hung_at, now) : 0,
+        .disk_hangs_ms = c->hang.is_disk_hung ? hang_ms(c->hang.hung_at, now) : 0,
         .commit_hangs_ms =
-            c->is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->uncommitted_at, now) : 0,
+            c->hang.is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->hang.uncommitted_at, now) : 0,
         .digest_index = raft->applied,
         .digest = table_digest(c->table),
         .founding = raft->founding,
@@ -191,7 +43,7 @@ void consensus_send_status(struct consensus *c)
 {
     struct peer_status status;
 
-    c->is_status_due = false;
+    c->told.is_status_due = false;
     consensus_make_status(c, &status);
     detector_send(&c->detector, &status);
     transport_send_status(c->transport, &status);
@@ -203,9 +55,9 @@ static void on_message(void *user, const struct raft_message *message)
 
     if (message->kind == RAFT_MSG_VOTE && (message->vote.certificate.kind == RAFT_CERT_RELEASE ||
                                            message->vote.certificate.kind == RAFT_CERT_FORCE))
-        c->released_term = message->vote.term;
+        c->told.released_term = message->vote.term;
     else if (message->kind == RAFT_MSG_TIMEOUT_NOW)
-        c->released_term = message->term + 1;
+        c->told.released_term = message->term + 1;
     if (message->kind == RAFT_MSG_SNAPSHOT)
         consensus_receive_snapshot(c, message);
     else
@@ -220,7 +72,7 @@ static void on_status(void *user, const struct peer_status *status)
     raft_index alarm_index;
     char higher[NODE_ADDRESSES_NAME_BYTES], lower[NODE_ADDRESSES_NAME_BYTES];
 
-    if (c->is_over || status->cluster != c->node.raft.state.cluster ||
+    if (c->ending.is_over || status->cluster != c->node.raft.state.cluster ||
         status->generation != c->node.raft.state.generation)
         return;
     if (consensus_is_other_founding(c, status->founding)) {
@@ -235,7 +87,7 @@ static void on_status(void *user, const struct peer_status *status)
         c, (struct node_event){
                .kind = NODE_SAID,
                .said = {.node = status->node, .term = status->term, .is_working = status->is_working}});
-    if (c->is_over)
+    if (c->ending.is_over)
         return;
     if (detector_differs(&c->detector, status, &alarm_index)) {
         c->draft.counters.split_brains++;
@@ -297,13 +149,14 @@ static bool is_news(struct consensus *c, raft_id peer)
     size_t oldest = 0;
 
     for (size_t i = 0; i < REFUSALS_KEPT; i++) {
-        if (c->refusals[i].at > 0 && c->refusals[i].peer == peer && now - c->refusals[i].at < REFUSAL_PAUSE)
+        if (c->told.refusals[i].at > 0 && c->told.refusals[i].peer == peer &&
+            now - c->told.refusals[i].at < REFUSAL_PAUSE)
             return false;
-        if (c->refusals[i].at < c->refusals[oldest].at)
+        if (c->told.refusals[i].at < c->told.refusals[oldest].at)
             oldest = i;
     }
-    c->refusals[oldest].peer = peer;
-    c->refusals[oldest].at = now;
+    c->told.refusals[oldest].peer = peer;
+    c->told.refusals[oldest].at = now;
     return true;
 }
 
@@ -387,7 +240,7 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
 {
     struct consensus *c = user;
 
-    if (c->is_over)
+    if (c->ending.is_over)
         return;
     if (hello && hello->cluster == c->node.raft.state.cluster &&
         hello->generation > c->node.raft.state.generation && c->node.raft.config.count > 0) {
@@ -412,7 +265,7 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         break;
     case TRANSPORT_DISOWNED:
         on_disowned(c, peer, text, hello);
-        if (c->is_over)
+        if (c->ending.is_over)
             return;
         break;
     case TRANSPORT_REFUSED:
@@ -447,24 +300,3 @@ const struct transport_events consensus_transport_events = {.message = on_messag
                                                             .admit = on_admit,
                                                             .distrust = on_distrust,
                                                             .news = on_news};
-
-/* Connections that are up stay, but none can be made again with a certificate that has expired. */
-void consensus_check_certificate(struct consensus *c)
-{
-    int64_t left_s;
-
-    if (!c->config->has_tls)
-        return;
-    left_s = c->certificates.identity.expires_wall_s - clock_wall_ms() / 1000;
-    if (left_s <= 0 && !c->is_expired_told) {
-        c->is_expired_told = c->is_expiry_told = true;
-        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
-                       "%.150s has expired: no new connection can be made; issue another and send SIGHUP",
-                       c->config->tls_cert);
-    } else if (left_s < EXPIRES_SOON_S && !c->is_expiry_told) {
-        c->is_expiry_told = true;
-        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
-                       "%.150s expires in %.1f days; issue another and send SIGHUP", c->config->tls_cert,
-                       (double)left_s / (24.0 * 3600));
-    }
-}

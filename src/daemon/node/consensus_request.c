@@ -174,13 +174,13 @@ static void take(struct consensus *c, struct request *request)
     (void)node_addresses_name(&c->node.members.addresses, c->node.raft.leader, request->old_leader);
     (void)snprintf(wish, sizeof wish, "%s%s%s%s", kind_name(request->kind), request->target[0] ? " " : "",
                    request->target, request->is_forced ? ", forced" : "");
-    was_told = c->is_stopping || is_told(c, wish); /* one that stops refuses all of them */
+    was_told = c->ending.is_stopping || is_told(c, wish); /* one that stops refuses all of them */
     if (!was_told)
         consensus_note(c, JOURNAL_OPERATOR, c->config->id, "%s", wish);
     request->link.next = c->requests.waiting;
     c->requests.waiting = &request->link;
     status = consensus_step(c, (struct node_event){.kind = NODE_ORDER, .order = &order});
-    if (!c->is_stopping)
+    if (!c->ending.is_stopping)
         remember_wish(c, wish, was_told, status != GAVEL_OK);
 }
 

@@ -26,16 +26,16 @@
 
 static void note_unsent(struct consensus *c, uint64_t number)
 {
-    if (c->unsent_count == c->unsent_capacity) {
-        size_t capacity = c->unsent_capacity > 0 ? 2 * c->unsent_capacity : 64;
-        uint64_t *grown = realloc(c->unsent, capacity * sizeof *grown);
+    if (c->unsent.count == c->unsent.capacity) {
+        size_t capacity = c->unsent.capacity > 0 ? 2 * c->unsent.capacity : 64;
+        uint64_t *grown = realloc(c->unsent.numbers, capacity * sizeof *grown);
 
         if (!grown)
             return; /* it is sent again after a while */
-        c->unsent = grown;
-        c->unsent_capacity = capacity;
+        c->unsent.numbers = grown;
+        c->unsent.capacity = capacity;
     }
-    c->unsent[c->unsent_count++] = number;
+    c->unsent.numbers[c->unsent.count++] = number;
 }
 
 void consensus_forward(struct consensus *c, const struct node_forwarded *forwarded)
@@ -46,7 +46,7 @@ void consensus_forward(struct consensus *c, const struct node_forwarded *forward
                                           .size = forwarded->size};
 
     /* After one that cannot be sent, the others of this step need not be tried: all go to the leader. */
-    bool is_hopeless = !forwarded->is_answer && c->unsent_count > 0;
+    bool is_hopeless = !forwarded->is_answer && c->unsent.count > 0;
 
     if (!is_hopeless &&
         transport_send_forwarding(c->transport, forwarded->peer, forwarded->is_answer, &frame))
@@ -57,8 +57,8 @@ void consensus_forward(struct consensus *c, const struct node_forwarded *forward
 
 void consensus_answer_client(struct consensus *c, struct forwarder_answer *answer)
 {
-    forwarding_answer(&c->messages, answer->client >> BOX_BITS,
-                      c->client_boxes[answer->client & (BOXES_MAX - 1)], answer->frame);
+    forwarding_answer(&c->sessions.messages, answer->client >> BOX_BITS,
+                      c->sessions.boxes[answer->client & (BOXES_MAX - 1)], answer->frame);
     answer->frame = NULL; /* taken */
 }
 
@@ -77,7 +77,7 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
 void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
                           const struct peer_forwarding *forwarding)
 {
-    if (!c->is_over)
+    if (!c->ending.is_over)
         (void)consensus_step(c, (struct node_event){.kind = NODE_FORWARDED,
                                                     .forwarded = {.peer = peer,
                                                                   .is_answer = is_answer,
@@ -91,9 +91,9 @@ void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
 static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
 {
     for (uint64_t i = 0; i < BOXES_MAX; i++) {
-        if (!c->client_boxes[i])
-            c->client_boxes[i] = box;
-        if (c->client_boxes[i] == box)
+        if (!c->sessions.boxes[i])
+            c->sessions.boxes[i] = box;
+        if (c->sessions.boxes[i] == box)
             return i;
     }
     ASSERT(!"more threads have clients than there are numbers for them");
@@ -105,8 +105,9 @@ static void take(struct consensus *c, uint64_t client, const Gavel__ClientFrame 
     struct node_event event = {.kind = frame ? NODE_CLIENT : NODE_CLIENT_GONE,
                                .client = {.id = client, .frame = frame, .has_more = has_more}};
 
-    if (!c->is_over && consensus_step(c, event) == GAVEL_ERR_NO_MEMORY)
-        forwarding_answer(&c->messages, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], NULL);
+    if (!c->ending.is_over && consensus_step(c, event) == GAVEL_ERR_NO_MEMORY)
+        forwarding_answer(&c->sessions.messages, client >> BOX_BITS,
+                          c->sessions.boxes[client & (BOXES_MAX - 1)], NULL);
 }
 
 void consensus_take_forwardings(struct consensus *c)
@@ -120,10 +121,10 @@ void consensus_take_forwardings(struct consensus *c)
 
         message = message->next;
         if (c->node.forwarder.count == 0 && !c->node.forwarder.gathering)
-            forwarding_stock_clear(&c->messages); /* nobody is owed an answer */
+            forwarding_stock_clear(&c->sessions.messages); /* nobody is owed an answer */
         forwarding->frame = NULL;
         if (frame)
-            forwarding_stock_keep(&c->messages, forwarding); /* it may be answered at once */
+            forwarding_stock_keep(&c->sessions.messages, forwarding); /* it may be answered at once */
         else
             forwarding_free(forwarding);
         take(c, client, frame, message != NULL);
@@ -147,13 +148,13 @@ void consensus_arm_sessions(struct consensus *c)
     gavel_ns left;
     struct timeval delay;
 
-    if (c->is_over || at == NEVER || at == c->sessions_armed_at || !c->sessions_event)
+    if (c->ending.is_over || at == NEVER || at == c->loop.sessions_armed_at || !c->loop.sessions_event)
         return;
     left = ns_max(at - clock_now(), 0);
     delay.tv_sec = left / NS_PER_S;
     delay.tv_usec = left % NS_PER_S / 1000 + 1;
-    c->sessions_armed_at = at;
-    (void)event_add(c->sessions_event, &delay); /* the tick comes anyway */
+    c->loop.sessions_armed_at = at;
+    (void)event_add(c->loop.sessions_event, &delay); /* the tick comes anyway */
 }
 
 void consensus_tick_sessions(struct consensus *c)
@@ -169,8 +170,8 @@ static void on_due(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
-    c->sessions_armed_at = 0;
-    if (!c->is_over)
+    c->loop.sessions_armed_at = 0;
+    if (!c->ending.is_over)
         consensus_tick_sessions(c);
 }
 
@@ -178,9 +179,9 @@ static void on_due(evutil_socket_t fd, short what, void *user)
 
 enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error)
 {
-    process_watch_init(&c->process_watch, c->base, c->table, tell_of_deaths, c);
-    c->sessions_event = evtimer_new(c->base, on_due, c);
-    return c->sessions_event ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    process_watch_init(&c->sessions.process_watch, c->loop.base, c->table, tell_of_deaths, c);
+    c->loop.sessions_event = evtimer_new(c->loop.base, on_due, c);
+    return c->loop.sessions_event ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
 }
 
 void consensus_end_sessions(struct consensus *c)
@@ -189,7 +190,7 @@ void consensus_end_sessions(struct consensus *c)
 
     while ((message = mailbox_take(&c->shared->forwardings)))
         forwarding_free((struct forwarding *)message);
-    forwarding_stock_clear(&c->messages);
-    loop_drop(&c->sessions_event);
-    process_watch_done(&c->process_watch);
+    forwarding_stock_clear(&c->sessions.messages);
+    loop_drop(&c->loop.sessions_event);
+    process_watch_done(&c->sessions.process_watch);
 }

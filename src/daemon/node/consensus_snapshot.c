@@ -235,7 +235,7 @@ void consensus_take_snapshots(struct consensus *c)
 {
     struct snapshotter_job *job;
 
-    while (!c->is_over && (job = snapshotter_take(&c->snapshotter))) {
+    while (!c->ending.is_over && (job = snapshotter_take(&c->snapshotter))) {
         if (job->build)
             built(c, job);
         else

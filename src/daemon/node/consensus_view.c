@@ -38,12 +38,12 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->write_since = backlog_is_empty(&raft->writes) ? 0 : v->at - backlog_age(&raft->writes, v->at);
     v->uncommitted_since =
         backlog_is_empty(&raft->uncommitted) ? 0 : v->at - backlog_age(&raft->uncommitted, v->at);
-    v->is_disk_hung = c->is_disk_hung;
-    v->is_commit_hung = c->is_commit_hung;
+    v->is_disk_hung = c->hang.is_disk_hung;
+    v->is_commit_hung = c->hang.is_commit_hung;
     v->is_in_vain = raft_is_in_vain(raft);
     v->round_trip_limit = raft_round_trip_limit(raft);
     v->waits_for_operator = !raft->settings.auto_failover && raft->leader == 0 && raft->commit > 0;
-    v->is_stopping = c->is_stopping;
+    v->is_stopping = c->ending.is_stopping;
     v->counters.refused_messages = raft->refused_messages;
     v->counters.dropped_votes = raft->dropped_votes;
     v->counters.disk_writes = atomic_load(&c->writer.writes);

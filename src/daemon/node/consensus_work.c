@@ -19,7 +19,7 @@ static void publish_mandate(struct consensus *c)
     gavel_ns stop_at = ns_min(raft_deadline(&c->node.raft), FAR_AWAY);
 
     if (c->memory && c->node.claim.is_held)
-        shared_memory_set_mandate(c->memory, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
+        shared_memory_set_mandate(c->memory, c->work.epoch, stop_at, stop_at + c->config->raft.stop_margin);
 }
 
 void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch)
@@ -28,25 +28,25 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     struct journal_entry entry = {.event = JOURNAL_BECAME_LEADER, .term = term, .lease_epoch = lease_epoch};
 
     ASSERT(c->node.claim.is_held);
-    c->deadline = raft_deadline(&c->node.raft);
+    c->work.deadline = raft_deadline(&c->node.raft);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
-                LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
+                LOG_I64("at_ns", now), LOG_I64("until_ns", c->work.deadline), LOG_END);
     entry.at = now;
     (void)node_addresses_name(&c->node.members.addresses, c->config->id, entry.node);
     consensus_publish(c); /* before anybody hears of it */
     consensus_put(c, &entry);
-    c->is_status_due = true;
+    c->told.is_status_due = true;
     if (!c->commands)
         return;
-    if (!shared_memory_epoch(term, lease_epoch, &c->work_epoch)) {
+    if (!shared_memory_epoch(term, lease_epoch, &c->work.epoch)) {
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
                     LOG_U64("lease_epoch", lease_epoch), LOG_END);
-        c->work_epoch = 0;
-        c->has_failed = true;
+        c->work.epoch = 0;
+        c->work.has_failed = true;
         return; /* the children do not run */
     }
     publish_mandate(c);
-    leader_commands_run(c->commands, c->work_epoch);
+    leader_commands_run(c->commands, c->work.epoch);
 }
 
 void consensus_extend_work(struct consensus *c)
@@ -56,9 +56,9 @@ void consensus_extend_work(struct consensus *c)
     if (!c->node.claim.is_held)
         return;
     deadline = raft_deadline(&c->node.raft);
-    if (deadline == c->deadline)
+    if (deadline == c->work.deadline)
         return;
-    c->deadline = deadline;
+    c->work.deadline = deadline;
     publish_mandate(c);
     logger_line(&c->logger, LOG_DEBUG, "lease", LOG_I64("until_ns", deadline),
                 LOG_U64("term", c->node.claim.term), LOG_U64("lease_epoch", c->node.claim.lease_epoch),
@@ -69,11 +69,11 @@ void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
-    c->is_status_due = true;
-    if (!c->commands || c->work_epoch == 0)
-        c->has_stopped = true;
+    c->told.is_status_due = true;
+    if (!c->commands || c->work.epoch == 0)
+        c->work.has_stopped = true;
     else
-        leader_commands_stop(c->commands, c->work_epoch, reason == RAFT_STOP_REPLACED);
+        leader_commands_stop(c->commands, c->work.epoch, reason == RAFT_STOP_REPLACED);
 }
 
 /* Nothing of it is left; Raft hears of it next. */

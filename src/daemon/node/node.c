@@ -24,94 +24,6 @@
 /* With fewer, what the node keeps for itself is a large part of them. */
 #define DESCRIPTORS_WANTED 1024
 
-/* The members of a new cluster, or none of a node that joins one. */
-static void first_config(const struct daemon_config *config, struct raft_config *ret_config)
-{
-    memset(ret_config, 0, sizeof *ret_config);
-    if (config->start != START_BOOTSTRAP)
-        return;
-    ret_config->binds = true; /* members will be bound to their data directories as they are met */
-    for (size_t i = 0; i < config->peer_count; i++)
-        ret_config->members[ret_config->count++] =
-            (struct raft_member){.id = config->peers[i].id,
-                                 .priority = config->peers[i].priority,
-                                 .is_voter = true,
-                                 .is_witness = config->peers[i].is_witness};
-    raft_config_sort(ret_config);
-}
-
-#define REPLACE                                                                                              \
-    "`gavel member remove %s`, `gavel member add %s ADDRESS`, and start it with --join on an empty "         \
-    "directory"
-
-/*
- * A node of this guard has run already, so this one begins with the same directory or not at all: a bootstrap
- * is done once, by whoever starts gaveld, and never by a guard.
- */
-static enum gavel_status check_same(const struct daemon_config *config, const struct shared_memory *memory,
-                                    const struct disk *disk, bool is_new, struct gavel_error *error)
-{
-    uint64_t directory = atomic_load(&memory->directory);
-    uint64_t written = atomic_load(&memory->written);
-    struct disk_mark mark = {0};
-
-    if (directory == 0)
-        return GAVEL_OK;
-    if (!is_new)
-        disk_mark_read(disk, &mark);
-    if (mark.directory == directory && mark.txn >= written)
-        return GAVEL_OK;
-    return error_set(
-        error, GAVEL_ERR_NOT_FOUND,
-        "the data directory %.150s was %s while gaveld ran: what this node has promised is lost, so it must not vote again. Put the right one back, or replace the member: " REPLACE,
-        config->data,
-        mark.directory == 0           ? "emptied"
-        : mark.directory != directory ? "replaced by another"
-                                      : "put back to an older state",
-        config->node, config->node);
-}
-
-static enum gavel_status found(const struct daemon_config *config, struct disk *disk,
-                               struct gavel_error *error)
-{
-    struct raft_state state = {.cluster = config->cluster_id,
-                               .generation = config->start == START_BOOTSTRAP, /* a leader tells who joins */
-                               .id = config->id};
-    struct raft_snapshot snapshot = {0};
-    const char *reason = "";
-
-    if (config->start != START_BOOTSTRAP && config->start != START_JOIN)
-        return error_set(
-            error, GAVEL_ERR_INVALID,
-            "the data directory %.200s is empty. The first start of a new cluster? Then use --bootstrap, on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Replace the member: " REPLACE,
-            config->data, config->node, config->node);
-    first_config(config, &snapshot.config);
-    if (config->start == START_BOOTSTRAP && raft_config_check(&snapshot.config, &reason) != GAVEL_OK)
-        return error_set(error, GAVEL_ERR_INVALID, "the peers cannot be a cluster: %s", reason);
-    return disk_found(disk, &state, &snapshot, error);
-}
-
-static enum gavel_status open_disk(const struct daemon_config *config, const struct shared_memory *memory,
-                                   struct disk **ret_disk, struct gavel_error *error)
-{
-    struct disk_options options = {.data_dir = config->data, .bytes_max = config->data_bytes_max};
-    bool is_new = false;
-    enum gavel_status status;
-
-    options.identity.cluster = config->cluster_id;
-    options.identity.node = config->id;
-    (void)snprintf(options.identity.cluster_name, sizeof options.identity.cluster_name, "%s",
-                   config->cluster);
-    (void)snprintf(options.identity.node_name, sizeof options.identity.node_name, "%s", config->node);
-    options.accepts_copy = config->accepts_copy && atomic_load(&memory->directory) == 0;
-    status = disk_open(&options, ret_disk, &is_new, error);
-    if (status == GAVEL_OK)
-        status = check_same(config, memory, *ret_disk, is_new, error);
-    if (status == GAVEL_OK && is_new)
-        status = found(config, *ret_disk, error);
-    return status;
-}
-
 static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, struct gavel_error *error)
 {
     struct raft_restore restore = {0};
@@ -143,16 +55,16 @@ static enum gavel_status begin_transport(struct consensus *c, struct gavel_error
 {
     struct transport_settings settings = {.listen = c->config->listen};
     struct transport_events events = consensus_transport_events;
-    enum gavel_status status = certificates_read(c->config, &c->certificates, error);
+    enum gavel_status status = certificates_read(c->config, &c->tls.certificates, error);
 
     if (status != GAVEL_OK)
         return status;
-    settings.tls = c->certificates.context;
+    settings.tls = c->tls.certificates.context;
     memcpy(settings.key, c->seal.key, sizeof settings.key);
     settings.has_secret = c->config->secret[0] != '\0';
     consensus_make_hello(c, &settings.self);
     events.user = c;
-    return transport_new(c->base, &settings, &events, &c->transport, error);
+    return transport_new(c->loop.base, &settings, &events, &c->transport, error);
 }
 
 /* What never changes while it runs. */
@@ -249,10 +161,10 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     status = writer_start(&c->writer, disk, c->config->realtime);
     if (status != GAVEL_OK)
         return error_set(error, status, "cannot start the disk thread: %s", gavel_status_text(status));
-    c->base = event_base_new();
-    if (!c->base)
+    c->loop.base = event_base_new();
+    if (!c->loop.base)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
-    if (reload_init(&c->reload, c->config) != GAVEL_OK)
+    if (reload_init(&c->tls.reload, c->config) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
     status = snapshotter_start(&c->snapshotter);
     if (status != GAVEL_OK)
@@ -264,9 +176,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         status = consensus_begin_events(c, error);
     if (status != GAVEL_OK)
         return status;
-    c->config_index = c->node.raft.config_index;
-    c->generation = c->node.raft.state.generation;
-    c->is_member = raft_config_find(&c->node.raft.config, c->config->id);
+    c->told.config_index = c->node.raft.config_index;
+    c->told.generation = c->node.raft.state.generation;
+    c->told.is_member = raft_config_find(&c->node.raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
     status = clients_start(c->shared, &c->clients, error);
@@ -296,8 +208,8 @@ static void run(struct consensus *c)
     atomic_store(&c->memory->alive_at, clock_now());
     atomic_store(&c->memory->is_up, 1);
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
-    if (!c->is_over)
-        (void)event_base_dispatch(c->base); /* ends by consensus_end() */
+    if (!c->ending.is_over)
+        (void)event_base_dispatch(c->loop.base); /* ends by consensus_end() */
 }
 
 /* Backwards; safe however far it came. */
@@ -310,19 +222,19 @@ static void end(struct consensus *c)
     clients_stop(c->clients);
     consensus_end_events(c);
     consensus_end_sessions(c);
-    c->is_disk_left = !writer_stop(&c->writer);
-    if (c->is_disk_left)
+    c->ending.is_disk_left = !writer_stop(&c->writer);
+    if (c->ending.is_disk_left)
         logger_line(&c->logger, LOG_ERROR,
                     "the disk does not answer; pending writes are dropped, as after a crash", LOG_END);
     consensus_end_snapshots(c);
-    reload_done(&c->reload);
+    reload_done(&c->tls.reload);
     transport_free(c->transport);
-    if (c->base)
-        event_base_free(c->base);
-    SSL_CTX_free(c->certificates.context);
+    if (c->loop.base)
+        event_base_free(c->loop.base);
+    SSL_CTX_free(c->tls.certificates.context);
     node_done(&c->node);
     node_actions_done(&c->actions);
-    free(c->unsent);
+    free(c->unsent.numbers);
 }
 
 /* A failure that another start would meet again is final; one that may pass is not. */
@@ -353,7 +265,7 @@ static int live(struct consensus *c, bool has_guard)
     struct disk *disk = NULL;
     int exit_code;
 
-    if (open_disk(c->config, c->memory, &disk, &error) != GAVEL_OK) {
+    if (node_open_disk(c->config, c->memory, &disk, &error) != GAVEL_OK) {
         exit_code = fail(c, &error);
         if (error.status == GAVEL_ERR_NOT_FOUND) /* of check_same() */
             exit_code = NODE_EXIT_LOST;
@@ -361,10 +273,10 @@ static int live(struct consensus *c, bool has_guard)
         exit_code = fail(c, &error);
     } else {
         run(c);
-        exit_code = c->exit_code;
+        exit_code = c->ending.exit_code;
     }
     end(c);
-    if (!c->is_disk_left)
+    if (!c->ending.is_disk_left)
         disk_close(disk);
     return exit_code;
 }
@@ -390,7 +302,7 @@ static int live_with_children(struct consensus *c, struct node_shared *shared, b
     logger_stop(&c->logger);
     if (c->commands)
         leader_commands_finish(c->commands);
-    if (c->is_disk_left)
+    if (c->ending.is_disk_left)
         _exit(exit_code); /* a thread is in the middle of a write, and nothing of it may be freed */
     return exit_code;
 }
@@ -413,7 +325,7 @@ int node_run(const struct daemon_config *config, struct shared_memory *memory)
         c->shared = shared;
         c->table = &shared->table.table;
         c->memory = memory ? memory : own_memory;
-        c->timer_fd = -1;
+        c->loop.timer_fd = -1;
         exit_code = live_with_children(c, shared, memory != NULL);
         table_box_done(&shared->table);
         mailbox_done(&shared->forwardings);
