@@ -332,8 +332,13 @@ void campaign_act(struct program *program, unsigned group)
         pending_ask(program, PENDING_LOOK, group);
         return;
     }
-    if (program->is_closing || program_clock(program) >= program->deadline || candidacy->is_asking ||
-        candidacy->is_leaving)
+    if (program->is_closing || candidacy->is_asking || candidacy->is_leaving)
+        return;
+    if (program->deadline == 0 && !candidacy->has_joined && program->index % 3 != 0) {
+        campaign(program, group); /* some do not wait for their session: it is opened by that */
+        return;
+    }
+    if (program_clock(program) >= program->deadline)
         return;
     if (program->testbed->is_healed && candidacy->has_joined && candidacy->is_ineligible) {
         candidacy->is_ineligible = false;

@@ -140,6 +140,9 @@
     X(WATCH_TOO_LATE,         "watch-too-late", "on the next connection a watch goes on one revision too late") \
     X(WATCH_REPEATS,          "watch-repeats", "on the next connection a watch tells again what was told")    \
     X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions") \
+    X(ANSWERED_HALFWAY,       "answered-halfway", "a request that opens a session and campaigns is answered when it is proposed") \
+    X(OPENING_UNHEARD,        "opening-unheard", "a session that a campaign has opened counts as silent since the leader began") \
+    X(OPENED_FROM_ANSWER,     "opened-from-answer", "the deadline of a session that was opened by a campaign is counted from the answer") \
     X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well") \
     X(NODE_STAYS_OPEN,        "node-stays-open", "the front end goes on when the work must stop") \
     X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \

@@ -20,6 +20,7 @@
  * is answered go together (up to TABLE_OPS_MAX). Without an answer it is sent
  * again on the next connection with the same id; it is applied once. If the
  * session is gone meanwhile the outcome is told as ERR_SESSION_GONE: unknown.
+ * Campaigns that wait for the session go with its opening, in one request.
  *
  * Without a session (ttl_ms 0) a client only asks and watches.
  */

@@ -53,6 +53,7 @@ struct client_submit {
     gavel_ns give_up_at;
     bool goes_alone; /* a node will refuse it */
     bool is_close;   /* our own CloseSession */
+    bool campaigns;  /* nothing else */
 };
 TAILQ_HEAD(client_submits, client_submit);
 
@@ -100,7 +101,6 @@ struct client_outgoing {
     };
     uint64_t session;
     Gavel__Op **ops; /* the array is owned, what it points to is not */
-    Gavel__Op *only;
     Gavel__Op op;
     Gavel__OpenSession open;
     Gavel__Process process;
@@ -141,6 +141,8 @@ struct client {
         gavel_ns deadline;
         struct client_try open;
         uint64_t open_request; /* id; 0: none yet */
+        size_t open_ops;       /* campaigns that go with it; they are in request.sent */
+        bool opens_alone;      /* a leader of before 0.7.0 has refused campaigns with an opening */
         gavel_ns opened_from;  /* when it was first asked for; 0: never */
         struct client_try keep;
         gavel_ns keep_due;
@@ -241,6 +243,13 @@ gavel_ns client_session_wake(const struct client *client);
 void client_finish(struct client *client); /* CLOSED */
 
 /* client_request.c */
+/* Campaigns that wait go with the opening of the session: returns how many. They are sent and shared out, put
+ * back to wait, or given up. */
+size_t client_request_join_opening(struct client *client);
+void client_request_add(const struct client *client, Gavel__Op **ops);
+void client_request_opened(struct client *client, const Gavel__Reply *reply);
+void client_request_put_back(struct client *client);
+void client_request_end_sent(struct client *client, enum gavel_status status, const char *message);
 void client_request_submit(struct client *client, const struct client_event *event);
 bool client_request_close(struct client *client); /* puts CloseSession at the end; false: no memory */
 void client_request_reply(struct client *client, const Gavel__Reply *reply);

@@ -2,7 +2,8 @@
 
 /*
  * Submits become requests. One request is under way; what is submitted
- * meanwhile waits, and goes together as the next. The id of a request is
+ * meanwhile waits, and goes together as the next. Campaigns that wait for a
+ * session go with its opening. The id of a request is
  * higher than all before it in the session, and stays the same however often
  * the request is sent, so the table knows what it has done already.
  */
@@ -75,6 +76,14 @@ static bool is_acceptable(const Gavel__Op *const *ops, size_t count)
     return true;
 }
 
+static bool only_campaigns(const Gavel__Op *const *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i]->what_case != GAVEL__OP__WHAT_CAMPAIGN)
+            return false;
+    return true;
+}
+
 static void wait_for_turn(struct client *client, struct client_submit *submit)
 {
     TAILQ_INSERT_TAIL(&client->request.waiting, submit, entry);
@@ -143,6 +152,7 @@ void client_request_submit(struct client *client, const struct client_event *eve
     submit->bytes = bytes;
     submit->give_up_at = event->submit.give_up_at;
     submit->goes_alone = !is_acceptable(event->submit.ops, count);
+    submit->campaigns = only_campaigns(event->submit.ops, count);
     wait_for_turn(client, submit);
 }
 
@@ -167,8 +177,8 @@ bool client_request_close(struct client *client)
     return true;
 }
 
-/* Those that wait, as many as go together. */
-static void gather(struct client *client)
+/* Those that wait, as many as go together: at least one, unless it must be a campaign and is none. */
+static void gather(struct client *client, size_t most, bool is_opening)
 {
     struct client_submit *submit;
     size_t bytes = 0;
@@ -176,9 +186,10 @@ static void gather(struct client *client)
     ASSERT(TAILQ_EMPTY(&client->request.sent)); /* one request at a time */
     client->request.ops = 0;
     while ((submit = TAILQ_FIRST(&client->request.waiting))) {
-        if (client->request.ops > 0 &&
-            (submit->goes_alone || client->request.ops + submit->count > TABLE_OPS_MAX ||
-             bytes + submit->bytes > CLIENT_REQUEST_BYTES))
+        if (is_opening && (!submit->campaigns || submit->goes_alone || submit->count > most))
+            break;
+        if (client->request.ops > 0 && (submit->goes_alone || client->request.ops + submit->count > most ||
+                                        bytes + submit->bytes > CLIENT_REQUEST_BYTES))
             break;
         stop_waiting(client, submit);
         TAILQ_INSERT_TAIL(&client->request.sent, submit, entry);
@@ -187,17 +198,34 @@ static void gather(struct client *client)
         if (submit->goes_alone)
             break;
     }
-    ASSERT(client->request.ops > 0);
-    ASSERT(client->request.ops <= TABLE_OPS_MAX);
-    client->request.id = ++client->session.last_request;
+    ASSERT(client->request.ops > 0 || is_opening);
+    ASSERT(client->request.ops <= most);
     client->request.attempt = (struct client_try){0};
+}
+
+size_t client_request_join_opening(struct client *client)
+{
+    if (!TAILQ_EMPTY(&client->request.sent))
+        return 0;
+    gather(client, TABLE_OPS_MAX - 1, true);
+    return client->request.ops;
+}
+
+void client_request_add(const struct client *client, Gavel__Op **ops)
+{
+    const struct client_submit *submit;
+    size_t at = 0;
+
+    TAILQ_FOREACH(submit, &client->request.sent, entry) {
+        for (size_t i = 0; i < submit->count; i++)
+            ops[at++] = submit->ops[i];
+    }
+    ASSERT(at == client->request.ops);
 }
 
 static void send(struct client *client)
 {
     struct client_outgoing *outgoing = client_outgoing_new(client);
-    const struct client_submit *submit;
-    size_t at = 0;
 
     if (outgoing)
         outgoing->ops = calloc(client->request.ops, sizeof(Gavel__Op *));
@@ -205,30 +233,25 @@ static void send(struct client *client)
         client_link_lost(client, true, "out of memory");
         return;
     }
-    TAILQ_FOREACH(submit, &client->request.sent, entry) {
-        for (size_t i = 0; i < submit->count; i++)
-            outgoing->ops[at++] = submit->ops[i];
-    }
-    ASSERT(at == client->request.ops);
+    client_request_add(client, outgoing->ops);
     client_try_sent(client, &client->request.attempt, client_number(client));
     gavel__request__init(&outgoing->request);
     outgoing->request.tag = client->request.attempt.tag;
     outgoing->request.session = client->session.id;
     outgoing->request.id = client->request.id;
     outgoing->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
-    outgoing->request.n_ops = at;
+    outgoing->request.n_ops = client->request.ops;
     outgoing->request.ops = outgoing->ops;
     outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     outgoing->frame.request = &outgoing->request;
     client_send(client, &outgoing->frame);
 }
 
-/* Each submit gets its part of the results. */
-static void share_out(struct client *client, const Gavel__Reply *reply)
+/* Each submit gets its part of the results, from `at` on. */
+static void share_out(struct client *client, const Gavel__Reply *reply, size_t at)
 {
     struct client_submit *submit;
     bool is_closed = false;
-    size_t at = 0;
 
     while ((submit = TAILQ_FIRST(&client->request.sent))) {
         TAILQ_REMOVE(&client->request.sent, submit, entry);
@@ -267,13 +290,31 @@ void client_request_reply(struct client *client, const Gavel__Reply *reply)
         client_session_lost(client);
     } else {
         client->link.has_answered = true;
-        share_out(client, reply);
+        share_out(client, reply, 0);
+    }
+}
+
+void client_request_opened(struct client *client, const Gavel__Reply *reply)
+{
+    share_out(client, reply, 1); /* behind that of the opening */
+}
+
+void client_request_put_back(struct client *client)
+{
+    struct client_submit *submit;
+
+    while ((submit = TAILQ_LAST(&client->request.sent, client_submits))) {
+        TAILQ_REMOVE(&client->request.sent, submit, entry);
+        TAILQ_INSERT_HEAD(&client->request.waiting, submit, entry);
+        client->request.waiting_count++;
+        client->request.waiting_bytes += submit->bytes;
+        client->give_up_at = ns_min(client->give_up_at, submit->give_up_at);
     }
 }
 
 void client_request_unlinked(struct client *client) { client->request.attempt = (struct client_try){0}; }
 
-void client_request_end_all(struct client *client, enum gavel_status status, const char *message)
+void client_request_end_sent(struct client *client, enum gavel_status status, const char *message)
 {
     struct client_submit *submit;
 
@@ -281,6 +322,13 @@ void client_request_end_all(struct client *client, enum gavel_status status, con
         TAILQ_REMOVE(&client->request.sent, submit, entry);
         done(client, submit, status, message);
     }
+}
+
+void client_request_end_all(struct client *client, enum gavel_status status, const char *message)
+{
+    struct client_submit *submit;
+
+    client_request_end_sent(client, status, message);
     while ((submit = TAILQ_FIRST(&client->request.waiting))) {
         stop_waiting(client, submit);
         done(client, submit, status, message);
@@ -328,8 +376,10 @@ void client_request_pump(struct client *client)
 {
     if (!may_send(client))
         return;
-    if (TAILQ_EMPTY(&client->request.sent) && !TAILQ_EMPTY(&client->request.waiting))
-        gather(client);
+    if (TAILQ_EMPTY(&client->request.sent) && !TAILQ_EMPTY(&client->request.waiting)) {
+        gather(client, TABLE_OPS_MAX, false);
+        client->request.id = ++client->session.last_request;
+    }
     if (!TAILQ_EMPTY(&client->request.sent) && client_try_is_due(client, &client->request.attempt))
         send(client);
 }

@@ -18,9 +18,11 @@
 #include "base/assert.h"
 #include "base/planted.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PPM 1000000
+#define STOPPED "the client was closed before an answer came; it is unknown whether it was done"
 
 /* The time to live on our clock, if ours is the slowest that is allowed and the cluster's is the fastest. */
 static gavel_ns sure_time(const struct client *client)
@@ -68,20 +70,31 @@ void client_session_unlinked(struct client *client)
     client->session.keep = (struct client_try){0};
 }
 
+/* What the opening asks for stays the same as long as its id does. */
+static void begin_opening(struct client *client)
+{
+    ASSERT(client->session.open_ops == 0);
+    client->session.open_request = ++client->session.last_request;
+    if (!client->session.opens_alone)
+        client->session.open_ops = client_request_join_opening(client);
+}
+
 static void send_open(struct client *client)
 {
     const struct table_process *process = &client->settings.process;
     struct client_outgoing *outgoing = client_outgoing_new(client);
 
-    if (!outgoing) {
-        client_link_lost(client, true, "out of memory");
-        return;
-    }
     ASSERT(!client->session.is_open);
     ASSERT(client->session.id != 0);
     ASSERT(client_is_welcome(client));
     if (client->session.open_request == 0)
-        client->session.open_request = ++client->session.last_request;
+        begin_opening(client);
+    if (outgoing)
+        outgoing->ops = calloc(1 + client->session.open_ops, sizeof(Gavel__Op *));
+    if (!outgoing || !outgoing->ops) {
+        client_link_lost(client, true, "out of memory");
+        return;
+    }
     if (client->session.opened_from == 0)
         client->session.opened_from = client->now;
     client_try_sent(client, &client->session.open, client_number(client));
@@ -100,14 +113,16 @@ static void send_open(struct client *client)
     gavel__op__init(&outgoing->op);
     outgoing->op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
     outgoing->op.open_session = &outgoing->open;
-    outgoing->only = &outgoing->op;
+    outgoing->ops[0] = &outgoing->op;
+    if (client->session.open_ops > 0)
+        client_request_add(client, outgoing->ops + 1);
     gavel__request__init(&outgoing->request);
     outgoing->request.tag = client->session.open.tag;
     outgoing->request.session = client->session.id;
     outgoing->request.id = client->session.open_request;
     outgoing->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
-    outgoing->request.n_ops = 1;
-    outgoing->request.ops = &outgoing->only;
+    outgoing->request.n_ops = 1 + client->session.open_ops;
+    outgoing->request.ops = outgoing->ops;
     outgoing->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     outgoing->frame.request = &outgoing->request;
     client_send(client, &outgoing->frame);
@@ -158,9 +173,44 @@ static void opening_refused(struct client *client, enum gavel_status status, con
     client->session.open.tag = 0;
     client->session.open.retry_at = client->now + client->settings.retry_max;
     client->session.open_request = 0;
+    if (client->session.open_ops > 0)
+        client_request_put_back(client);
+    client->session.open_ops = 0;
     client->session.opened_from = 0; /* now it is known that there is none */
     client_trouble_write(client, "the cluster opens no session: %.200s (%s)",
                          message[0] ? message : gavel_status_text(status), gavel_status_name(status));
+}
+
+/*
+ * A leader of before 0.7.0 does not know campaigns that come with an opening. It says that there is no such
+ * session; or, if the opening was carried out by another leader, that the id belongs to another request. It
+ * is asked for one after the other, under new ids. To campaign again changes nothing.
+ */
+static bool is_too_much(const struct client *client, enum gavel_status status)
+{
+    return client->session.open_ops > 0 && (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE);
+}
+
+static void open_alone(struct client *client)
+{
+    client->session.opens_alone = true;
+    client->session.open = (struct client_try){0};
+    client->session.open_request = 0;
+    client->session.open_ops = 0;
+    client_request_put_back(client);
+}
+
+static void opened(struct client *client, const Gavel__Reply *reply)
+{
+    bool has_more = client->session.open_ops > 0;
+
+    client->session.open = (struct client_try){0};
+    client->session.open_ops = 0;
+    if (PLANTED(OPENED_FROM_ANSWER) && has_more)
+        client->session.opened_from = client->now;
+    become_open(client);
+    if (has_more)
+        client_request_opened(client, reply);
 }
 
 bool client_session_opened(struct client *client, const Gavel__Reply *reply)
@@ -177,15 +227,17 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply)
                              reply->message[0] ? reply->message : gavel_status_text(reply->status));
         if (client_is_fruitless(client, first_at))
             client_link_lost(client, true, "the node finds no leader of the cluster: %.200s", reply->message);
+    } else if (is_too_much(client, reply->status)) {
+        open_alone(client);
     } else if (reply->status != GAVEL_OK) {
         opening_refused(client, reply->status, reply->message);
-    } else if (reply->n_results != 1) {
+    } else if (reply->n_results == 0 ||
+               (!client->session.is_closing && reply->n_results != 1 + client->session.open_ops)) {
         client_hostile(client, "the number of results is not that of the operations");
     } else if (reply->results[0]->status != GAVEL_OK) {
         opening_refused(client, reply->results[0]->status, reply->results[0]->message);
     } else {
-        *open = (struct client_try){0};
-        become_open(client);
+        opened(client, reply);
     }
     return true;
 }
@@ -208,6 +260,8 @@ void client_session_lost(struct client *client)
     client->session.last_request = 0;
     client->session.open = (struct client_try){0};
     client->session.open_request = 0;
+    client->session.open_ops = 0;
+    client->session.opens_alone = false;
     client->session.opened_from = 0;
     client->session.keep = (struct client_try){0};
     (void)client_act(client, CLIENT_DO_SESSION_LOST);
@@ -257,6 +311,9 @@ void client_session_close(struct client *client)
     if (client->session.is_closing || client->state == CLIENT_CLOSED)
         return;
     client->session.is_closing = true;
+    if (client->session.open_ops > 0)
+        client_request_end_sent(client, GAVEL_ERR_STOPPED, STOPPED);
+    client->session.open_ops = 0;
     if (!has_session(client) || !was_asked_for || !client_request_close(client)) {
         client_finish(client);
         return;
@@ -270,12 +327,10 @@ void client_session_close(struct client *client)
 
 void client_finish(struct client *client)
 {
-    const char *why = "the client was closed before an answer came; it is unknown whether it was done";
-
     client_link_close(client);
     client->session.is_open = false;
     client->session.is_closing = true;
-    client_request_end_all(client, GAVEL_ERR_STOPPED, why);
+    client_request_end_all(client, GAVEL_ERR_STOPPED, STOPPED);
     client_ask_end_all(client, GAVEL_ERR_STOPPED, "the client was closed before an answer came");
     client_watch_free_all(client);
     if (client->session.deadline != 0) {

@@ -67,6 +67,10 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
         ASSERT(frontend->flight_ops >= waiting->command->n_ops);
         frontend->flight_ops -= waiting->command->n_ops;
     }
+    if (waiting->campaigns)
+        waiting->campaigns->opening = NULL;
+    if (waiting->opening)
+        waiting->opening->campaigns = NULL;
     frontend_verdicts_free(waiting->verdicts, waiting->command->n_ops);
     gavel__command__free_unpacked(waiting->command, NULL);
     free(waiting->bytes);
@@ -367,6 +371,27 @@ out:
     return status;
 }
 
+enum gavel_status frontend_draft_opening(struct frontend *frontend, const struct frontend_moment *moment,
+                                         Gavel__Op *op, struct frontend_waiting *waiting)
+{
+    struct frontend_waiting *opening;
+    enum gavel_status status = frontend_draft(frontend, moment, NULL, &op, 1, NULL, &opening);
+
+    ASSERT(waiting->index == 0);
+    if (status != GAVEL_OK) {
+        TAILQ_REMOVE(&frontend->draft, waiting, in_list);
+        waiting_free(frontend, waiting);
+        return status;
+    }
+    opening->is_ours = false;
+    opening->campaigns = waiting;
+    waiting->opening = opening;
+    waiting->has_opening = true;
+    TAILQ_REMOVE(&frontend->draft, opening, in_list);
+    TAILQ_INSERT_BEFORE(waiting, opening, in_list);
+    return GAVEL_OK;
+}
+
 struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64_t session, uint64_t id)
 {
     struct frontend_waiting key = {.session = session, .id = id};
@@ -407,6 +432,21 @@ bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_b
     return ret_batch->count > 0;
 }
 
+/* For a planted bug. */
+static void answer_halfway(struct frontend *frontend)
+{
+    const struct table_result fine[TABLE_OPS_MAX] = {{.status = GAVEL_OK}};
+    struct frontend_waiting *waiting;
+
+    TAILQ_FOREACH(waiting, &frontend->batch, in_list) {
+        waiting->opened.why = "";
+        if (!waiting->has_opening || !waiting->has_asker)
+            continue;
+        (void)!frontend_reply_opening(frontend, 0, waiting, GAVEL_OK, fine, waiting->command->n_ops);
+        waiting->has_asker = false;
+    }
+}
+
 void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term)
 {
     struct frontend_waiting *waiting;
@@ -430,6 +470,8 @@ void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint
         waiting->index = first++;
         ASSERT(waiting->is_in_flight);
     }
+    if (PLANTED(ANSWERED_HALFWAY))
+        answer_halfway(frontend);
     if (term != frontend->term)
         dismiss_all(frontend, &frontend->batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     TAILQ_CONCAT(&frontend->waiting, &frontend->batch, in_list);
@@ -450,13 +492,15 @@ static void finish(struct frontend *frontend, gavel_ns now, bool is_working,
         extends = extends || frontend_extends(ops[i]);
     /* Whoever counts a deadline from this answer must not get it from a leader whose successor may have begun
      * to count already. */
-    if (extends && !is_working) {
+    if ((extends && !is_working) || (waiting->has_opening && !waiting->is_opened)) {
         frontend_reply_status(frontend, waiting->ticket, waiting->tag,
                               waiting->session != 0 ? GAVEL_ERR_NOT_LEADER : GAVEL_ERR_STORE_UNAVAILABLE,
                               waiting->session != 0 ? NOT_LEADING : LOST);
         return;
     }
-    if (status == GAVEL_OK && count == waiting->command->n_ops)
+    if (waiting->has_opening)
+        status = frontend_reply_opening(frontend, now, waiting, status, results, count);
+    else if (status == GAVEL_OK && count == waiting->command->n_ops)
         status = frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, ops, results, count,
                                         waiting->verdicts);
     else if (status != GAVEL_OK)
@@ -468,6 +512,16 @@ static void finish(struct frontend *frontend, gavel_ns now, bool is_working,
     if (status == GAVEL_ERR_NO_MEMORY)
         frontend_reply_status(frontend, waiting->ticket, waiting->tag,
                               waiting->session != 0 ? GAVEL_ERR_NOT_LEADER : GAVEL_ERR_NO_MEMORY, LOST);
+}
+
+/* For a planted bug. */
+static void unhear(struct frontend *frontend, uint64_t id)
+{
+    const struct table_session *session = table_session_find(frontend->table, id);
+    struct heard_session *heard = session ? heard_of_session(&frontend->heard, session) : NULL;
+
+    if (heard)
+        heard->heard_at = frontend->began_at;
 }
 
 void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
@@ -492,8 +546,15 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
     moment.wall_ms = waiting->wall_ms;
     close_ends(frontend, waiting);
+    if (waiting->campaigns) {
+        waiting->campaigns->is_opened = true;
+        waiting->campaigns->opened =
+            count == 1 ? results[0] : (struct table_result){.status = status, .why = ""};
+    }
     for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
         (void)frontend_hear(frontend, &moment, waiting->command->ops[i], results[i].status);
+    if (PLANTED(OPENING_UNHEARD) && waiting->campaigns)
+        unhear(frontend, waiting->command->ops[0]->open_session->session);
     finish(frontend, now, is_working, waiting, status, results, count);
     waiting_free(frontend, waiting);
 }

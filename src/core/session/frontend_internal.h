@@ -42,6 +42,13 @@ struct frontend_waiting {
     size_t size;
     Gavel__Command *command;           /* as it stands in the log */
     struct frontend_verdict *verdicts; /* one for each operation; NULL: none is refused here */
+
+    /* Of a request that opens its session and campaigns: two commands, one right behind the other. */
+    struct frontend_waiting *campaigns; /* of the opening: the other command */
+    struct frontend_waiting *opening;   /* of the other: the opening, until it was applied */
+    bool has_opening;                   /* of the other: its request has one operation more, the first */
+    bool is_opened;                     /* what came of the opening is known: */
+    struct table_result opened;
 };
 
 /* ---- frontend.c ---- */
@@ -55,6 +62,11 @@ GAVEL_CHECKED enum gavel_status frontend_draft(struct frontend *frontend,
                                                const Gavel__Request *request, Gavel__Op *const *ops,
                                                size_t count, struct frontend_verdict *verdicts,
                                                struct frontend_waiting **ret_waiting);
+/* Puts the opening of its session right before a command that is in line. ERR_NO_MEMORY: nothing is in line
+ * any more. */
+GAVEL_CHECKED enum gavel_status frontend_draft_opening(struct frontend *frontend,
+                                                       const struct frontend_moment *moment, Gavel__Op *op,
+                                                       struct frontend_waiting *waiting);
 struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64_t session, uint64_t id);
 void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count); /* safe on NULL */
 
@@ -154,6 +166,12 @@ GAVEL_CHECKED enum gavel_status frontend_reply_results(struct frontend *frontend
                                                        Gavel__Op *const *ops,
                                                        const struct table_result *results, size_t count,
                                                        const struct frontend_verdict *verdicts);
+
+/* The same for a request that opens its session and campaigns: what came of both its commands. */
+GAVEL_CHECKED enum gavel_status frontend_reply_opening(struct frontend *frontend, gavel_ns now,
+                                                       const struct frontend_waiting *waiting,
+                                                       enum gavel_status status,
+                                                       const struct table_result *results, size_t count);
 
 /* A sentence on the heap; NULL: no memory. */
 char *frontend_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -265,3 +265,34 @@ enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now
     free(list);
     return has_memory ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
+
+enum gavel_status frontend_reply_opening(struct frontend *frontend, gavel_ns now,
+                                         const struct frontend_waiting *waiting, enum gavel_status status,
+                                         const struct table_result *results, size_t count)
+{
+    size_t n_ops = waiting->command->n_ops;
+    struct table_result *all = calloc(n_ops + 1, sizeof *all);
+    Gavel__Op **ops = calloc(n_ops + 1, sizeof(Gavel__Op *));
+    Gavel__Op opening = GAVEL__OP__INIT; /* of which there is nothing to show */
+
+    if (all && ops) {
+        if (status == GAVEL_OK && count != n_ops)
+            status = GAVEL_ERR_STATE; /* the id was used for another request */
+        all[0] = waiting->opened;
+        ops[0] = &opening;
+        for (size_t i = 0; i < n_ops; i++) {
+            ops[i + 1] = waiting->command->ops[i];
+            all[i + 1] = status == GAVEL_OK ? results[i]
+                                            : (struct table_result){.status = status,
+                                                                    .revision = frontend->table->revision,
+                                                                    .why = ""};
+        }
+        status =
+            frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, ops, all, n_ops + 1, NULL);
+    } else {
+        status = GAVEL_ERR_NO_MEMORY;
+    }
+    free(all);
+    free(ops);
+    return status;
+}

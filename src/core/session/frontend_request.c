@@ -7,6 +7,11 @@
  *       │            │                 │               │
  *    refused     answered again     answered       answered, if nothing is left for the log
  *
+ * A session is opened by a request of its own, or by one that goes on to
+ * campaign: that becomes two commands, the opening in nobody's name and the
+ * campaigns in that of the session, so that one commit has both and nodes of
+ * before 0.7.0 apply them. It is answered as one.
+ *
  * Known already: the newest request of a session is answered from the table,
  * one that is under way gets its new ticket (its client has come back through
  * another node). Ids only grow; an older one is a mistake.
@@ -20,6 +25,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void refuse(struct frontend *frontend, struct frontend_ticket ticket, const Gavel__Request *request,
                    enum gavel_status status, const char *message)
@@ -99,7 +105,11 @@ static bool closes_coming(struct frontend *frontend, const Gavel__Request *reque
 {
     const struct frontend_waiting *waiting =
         frontend_find_request(frontend, request->ops[0]->close_session->session, 1);
-    const Gavel__Op *op = waiting && waiting->command->n_ops == 1 ? waiting->command->ops[0] : NULL;
+    const Gavel__Op *op;
+
+    if (waiting && waiting->opening)
+        waiting = waiting->opening;
+    op = waiting && waiting->command->n_ops == 1 ? waiting->command->ops[0] : NULL;
 
     return op && op->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
            op->open_session->principal == request->principal;
@@ -183,11 +193,40 @@ static void renew(struct frontend *frontend, const struct frontend_moment *momen
 
 static const char about_to_end[] = "the session is about to end; open another one";
 
-/* A session is opened by a request of its own. */
+static bool begins_with_opening(const Gavel__Request *request)
+{
+    return request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
+           request->ops[0]->open_session->session == request->session;
+}
+
 static bool opens(const Gavel__Request *request)
 {
-    return request->n_ops == 1 && request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
-           request->ops[0]->open_session->session == request->session;
+    return request->n_ops == 1 && begins_with_opening(request);
+}
+
+/* Only campaigns may follow: they may be done again, should the session end before a repeat comes. */
+static bool opens_and_campaigns(const Gavel__Request *request)
+{
+    for (size_t i = 1; i < request->n_ops; i++)
+        if (request->ops[i]->what_case != GAVEL__OP__WHAT_CAMPAIGN)
+            return false;
+    return request->session != 0 && request->n_ops > 1 && begins_with_opening(request);
+}
+
+/* What came of the newest request of the session, for this one, which has its id; NULL: no memory. One that
+ * opens has one operation more than was recorded: the session is open, that is all there is to say of it. */
+static struct table_result *recall(const struct frontend *frontend, const Gavel__Request *request,
+                                   const struct table_session *session)
+{
+    size_t missing = request->n_ops - session->result_count;
+    struct table_result *results = calloc(request->n_ops, sizeof *results);
+
+    ASSERT(session->result_count <= request->n_ops);
+    if (!results)
+        return NULL;
+    results[0] = (struct table_result){.status = GAVEL_OK, .revision = frontend->table->revision, .why = ""};
+    memcpy(results + missing, session->results, session->result_count * sizeof *results);
+    return results;
 }
 
 /* The newest request of the session once more: what came of it is told again. */
@@ -196,25 +235,29 @@ static void repeat(struct frontend *frontend, const struct frontend_moment *mome
                    const struct table_session *session)
 {
     bool is_heard = true;
+    bool has_opening = opens_and_campaigns(request) && session->result_count + 1 == request->n_ops;
+    struct table_result *results;
 
     frontend->counts.repeated++;
-    if (session->result_count != request->n_ops) {
+    if (session->result_count != request->n_ops && !has_opening) {
         refuse(frontend, ticket, request, GAVEL_ERR_STATE,
                "the id of this request was used for another one; ids of a session only grow");
         return;
     }
-    if (opens(request) && frontend_is_closing_session(frontend, session)) {
+    if (begins_with_opening(request) && frontend_is_closing_session(frontend, session)) {
         refuse(frontend, ticket, request, GAVEL_ERR_SESSION_GONE, about_to_end);
         return;
     }
+    results = recall(frontend, request, session);
     /* Its client counts from the time it asked again. */
-    for (size_t i = 0; i < request->n_ops; i++)
-        is_heard =
-            frontend_hear_again(frontend, moment, request->ops[i], session->results[i].status) && is_heard;
-    if (!is_heard || frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops,
-                                            session->results, session->result_count, NULL) != GAVEL_OK)
+    for (size_t i = 0; results && i < request->n_ops; i++)
+        is_heard = frontend_hear_again(frontend, moment, request->ops[i], results[i].status) && is_heard;
+    if (!results || !is_heard ||
+        frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops, results,
+                               request->n_ops, NULL) != GAVEL_OK)
         frontend_reply_status(frontend, ticket, request->tag, GAVEL_ERR_NOT_LEADER,
                               "out of memory; ask again");
+    free(results);
 }
 
 /* An opening that comes again after other requests: the session is open, that is all there is to say. */
@@ -266,7 +309,7 @@ static bool is_settled(struct frontend *frontend, const struct frontend_moment *
         refuse(frontend, ticket, request, GAVEL_ERR_STATE, message);
         return true;
     }
-    if (!session && !opens(request)) {
+    if (!session && !opens(request) && !opens_and_campaigns(request)) {
         refuse(frontend, ticket, request, GAVEL_ERR_SESSION_GONE,
                "the session is not open: it was closed, or expired; open another one");
         return true;
@@ -309,6 +352,32 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
     return GAVEL_OK;
 }
 
+/* Puts what was decided in line. */
+static enum gavel_status draft(struct frontend *frontend, const struct frontend_moment *moment,
+                               const Gavel__Request *request, struct decided *decided,
+                               struct frontend_waiting **ret_waiting)
+{
+    size_t first = opens_and_campaigns(request) ? 1 : 0;
+    struct frontend_verdict *verdicts = decided->verdicts;
+    enum gavel_status status;
+
+    for (size_t i = 0; i < request->n_ops; i++) {
+        if (decided->list[i]->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
+            frontend_forget_silent(frontend, moment, decided->list[i]->register_candidate);
+    }
+    if (first > 0) { /* of these none is ever refused here */
+        ASSERT(decided->refused == 0);
+        verdicts = NULL;
+    } else {
+        decided->verdicts = NULL; /* handed over */
+    }
+    status = frontend_draft(frontend, moment, request, decided->list + first, request->n_ops - first,
+                            verdicts, ret_waiting);
+    if (status == GAVEL_OK && first > 0)
+        status = frontend_draft_opening(frontend, moment, decided->list[0], *ret_waiting);
+    return status;
+}
+
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
                       struct frontend_ticket ticket, const Gavel__Request *request)
 {
@@ -348,15 +417,8 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
         decided_done(&decided, request->n_ops);
         return;
     }
-    if (status == GAVEL_OK) {
-        for (size_t i = 0; i < request->n_ops; i++) {
-            if (decided.list[i]->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
-                frontend_forget_silent(frontend, moment, decided.list[i]->register_candidate);
-        }
-        status = frontend_draft(frontend, moment, request, decided.list, request->n_ops, decided.verdicts,
-                                &waiting);
-        decided.verdicts = NULL;
-    }
+    if (status == GAVEL_OK)
+        status = draft(frontend, moment, request, &decided, &waiting);
     if (status != GAVEL_OK) {
         refuse(frontend, ticket, request, status, why_not(status));
     } else {

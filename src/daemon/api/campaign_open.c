@@ -3,7 +3,9 @@
 /*
  * POST /groups/{group}/campaign, from the body to a candidate:
  *
- *     OpenSession (request 1 of the session) ──► Campaign (request 2) ──► the stream
+ *     OpenSession and Campaign (request 1 of the session) ──► the stream
+ *          │ a leader of before 0.7.0 does not take both
+ *          └─► OpenSession (request 2) ──► Campaign (request 3) ──► the stream
  *
  * A failure is answered like any other error; only a success becomes a stream. If
  * anything goes wrong in between, the session is closed again.
@@ -61,12 +63,14 @@ static void refuse(struct api_campaign *campaign, enum gavel_status status, cons
     api_campaign_close(campaign);
 }
 
-static void joined(void *user, const Gavel__ClientFrame *frame)
+static const char too_busy[] = "this node has too many requests under way; ask again later, or another one";
+
+/* `which` is the Campaign among the operations of the request. */
+static void join(struct api_campaign *campaign, const Gavel__ClientFrame *frame, size_t which)
 {
-    struct api_campaign *campaign = user;
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, which, &result, &message);
     struct api_call call;
 
     if (status != GAVEL_OK || campaign->is_abandoned) {
@@ -81,15 +85,17 @@ static void joined(void *user, const Gavel__ClientFrame *frame)
         api_campaign_close(campaign);
 }
 
-static bool send_op(struct api_campaign *campaign, uint64_t id, Gavel__Op *op,
-                    void (*answered)(void *user, const Gavel__ClientFrame *frame))
+static void joined(void *user, const Gavel__ClientFrame *frame) { join(user, frame, 0); }
+
+static bool send_ops(struct api_campaign *campaign, uint64_t id, Gavel__Op **ops, size_t count,
+                     void (*answered)(void *user, const Gavel__ClientFrame *frame))
 {
     Gavel__Request request = GAVEL__REQUEST__INIT;
 
     request.session = campaign->session;
     request.id = id;
-    request.n_ops = 1;
-    request.ops = &op;
+    request.n_ops = count;
+    request.ops = ops;
     api_forwarding_init(&campaign->request, campaign->api, answered, campaign);
     return api_forwarding_request(&campaign->request, &request);
 }
@@ -102,12 +108,51 @@ static void opened(void *user, const Gavel__ClientFrame *frame)
     enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
 
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
-    if (status == GAVEL_OK && !campaign->is_abandoned && !send_op(campaign, 2, campaign->op, joined)) {
+    if (status == GAVEL_OK && !campaign->is_abandoned && !send_ops(campaign, 3, &campaign->op, 1, joined)) {
         status = GAVEL_ERR_STORE_UNAVAILABLE;
-        message = "this node has too many requests under way; ask again later, or another one";
+        message = too_busy;
     }
     if (status != GAVEL_OK || campaign->is_abandoned)
         refuse(campaign, status, message);
+}
+
+/* One after the other, for a leader that does not take both at once. */
+static void open_alone(struct api_campaign *campaign)
+{
+    Gavel__OpenSession open;
+    Gavel__Op op = GAVEL__OP__INIT;
+    Gavel__Op *ops[] = {&op};
+
+    gavel__open_session__init(&open);
+    open.session = campaign->session;
+    open.ttl_ms = campaign->ttl_ms;
+    open.name = campaign->op->campaign->id;
+    op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    op.open_session = &open;
+    if (!send_ops(campaign, 2, ops, 1, opened))
+        refuse(campaign, GAVEL_ERR_STORE_UNAVAILABLE, too_busy);
+}
+
+/*
+ * A leader of before 0.7.0 says that there is no such session; or that the id belongs to another request, if
+ * another leader has carried it out. A campaign may be done again.
+ */
+static void began(void *user, const Gavel__ClientFrame *frame)
+{
+    struct api_campaign *campaign = user;
+    const Gavel__OpResult *result = NULL;
+    const char *message;
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
+    bool is_whole = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY && frame->reply->n_results == 0;
+
+    campaign->kept_at = campaign->word.at = campaign->request.sent_at;
+    if (is_whole && !campaign->is_abandoned &&
+        (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE))
+        open_alone(campaign);
+    else if (status != GAVEL_OK)
+        refuse(campaign, status, message);
+    else
+        join(campaign, frame, 1);
 }
 
 /* False: the call has been answered. */
@@ -189,6 +234,7 @@ static void begin(struct api_call *call, Gavel__Op *session_op, const Gavel__Op 
                   const struct keeping *keeping)
 {
     Gavel__OpenSession *open = session_op->open_session;
+    Gavel__Op *ops[] = {session_op, NULL};
     struct api_campaign *campaign =
         api_campaign_new(call->api, campaign_op->campaign->group, campaign_op->campaign->id);
 
@@ -205,7 +251,8 @@ static void begin(struct api_call *call, Gavel__Op *session_op, const Gavel__Op 
     while (campaign->session == 0)
         campaign->session = entropy_u64();
     open->session = campaign->session;
-    if (!send_op(campaign, 1, session_op, opened)) {
+    ops[1] = campaign->op;
+    if (!send_ops(campaign, 1, ops, 2, began)) {
         api_campaign_free(campaign);
         api_reply_busy(call);
         return;

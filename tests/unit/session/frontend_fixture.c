@@ -232,6 +232,7 @@ void flush(struct fixture *f)
     while (frontend_next_batch(&f->frontend, &batch)) {
         uint64_t first = f->log_count + 1;
 
+        f->proposals++;
         frontend_proposed(&f->frontend, propose(f, &batch), first, f->term);
         if (f->closes_on_propose)
             frontend_close(&f->frontend);

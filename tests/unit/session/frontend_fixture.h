@@ -57,6 +57,7 @@ struct fixture {
         uint64_t term;
     } log[LOG_MAX];
     size_t log_count;
+    size_t proposals;
     size_t applied;
     enum gavel_status propose_status;
     bool closes_on_propose;

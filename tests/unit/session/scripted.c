@@ -89,6 +89,25 @@ void scripted_submit(struct scripted *s, uint64_t token, size_t count, size_t by
     free(value);
 }
 
+void scripted_campaign(struct scripted *s, uint64_t token)
+{
+    struct client_event event = {.kind = CLIENT_SUBMIT};
+    Gavel__Campaign campaign;
+    Gavel__Op op = GAVEL__OP__INIT;
+    const Gavel__Op *ops[] = {&op};
+
+    gavel__campaign__init(&campaign);
+    campaign.group = (char *)(uintptr_t) "g";
+    campaign.id = (char *)(uintptr_t) "one";
+    op.what_case = GAVEL__OP__WHAT_CAMPAIGN;
+    op.campaign = &campaign;
+    event.submit.token = token;
+    event.submit.ops = ops;
+    event.submit.count = 1;
+    event.submit.give_up_at = NEVER;
+    step(s, &event);
+}
+
 void scripted_ask(struct scripted *s, uint64_t token, gavel_ns give_up_at)
 {
     struct client_event event = {.kind = CLIENT_ASK};

@@ -191,6 +191,90 @@ static void test_a_repeated_opening_is_sure_only_from_its_first_send(void **stat
     assert_non_null(scripted_sent(s, KEEP_ALIVE)); /* which makes it sure from now on */
 }
 
+static void expect_opening(const struct scripted *s, uint64_t id, size_t campaigns)
+{
+    const Gavel__Request *request = scripted_sent(s, REQUEST)->request;
+
+    assert_int_equal(request->session, client_session(s->client));
+    assert_int_equal(request->id, id);
+    assert_int_equal(request->n_ops, 1 + campaigns);
+    assert_int_equal(request->ops[0]->what_case, GAVEL__OP__WHAT_OPEN_SESSION);
+    for (size_t i = 1; i < request->n_ops; i++)
+        assert_int_equal(request->ops[i]->what_case, GAVEL__OP__WHAT_CAMPAIGN);
+}
+
+static void test_campaigns_that_wait_go_with_the_opening(void **state)
+{
+    struct scripted *s = *state;
+    gavel_ns sent_at;
+
+    scripted_campaign(s, 1);
+    scripted_campaign(s, 2);
+    scripted_submit(s, 3, 1, 1, NEVER);
+    scripted_campaign(s, 4);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    expect_opening(s, 1, 2);
+    sent_at = s->now;
+    /* Repeated as it is, whatever else is asked for meanwhile. */
+    scripted_event(s, CLIENT_LOST);
+    scripted_pass(s, s->now);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    expect_opening(s, 1, 2);
+    s->now += NS_PER_MS;
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 3);
+    assert_int_equal(client_state(s->client), CLIENT_UP);
+    assert_int_equal(client_deadline(s->client), sent_at + SURE);
+    assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 2);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 1)->token, 2);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 1)->count, 1);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->id, 2);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 2); /* the rest */
+}
+
+/* A leader of before 0.7.0: there is no such session, or the id was used for another request. */
+static void test_a_leader_that_does_not_take_both_is_asked_for_one_after_the_other(void **state)
+{
+    static const enum gavel_status refusals[] = {GAVEL_ERR_SESSION_GONE, GAVEL_ERR_STATE};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct scripted *s = *state;
+
+        scripted_campaign(s, 1);
+        scripted_event(s, CLIENT_CONNECTED);
+        scripted_welcome(s, "test", 1);
+        expect_opening(s, 1, 1);
+        scripted_reply(s, scripted_tag(s, REQUEST), refusals[i], 0);
+        assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 0);
+        expect_opening(s, 2, 0);
+        scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+        assert_int_equal(client_state(s->client), CLIENT_UP);
+        assert_int_equal(scripted_sent(s, REQUEST)->request->id, 3);
+        scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+        assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 1);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+static void test_close_while_an_opening_with_campaigns_is_unanswered(void **state)
+{
+    struct scripted *s = *state;
+    uint64_t tag;
+
+    scripted_campaign(s, 1);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    tag = scripted_tag(s, REQUEST);
+    scripted_event(s, CLIENT_CLOSE);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->status, GAVEL_ERR_STOPPED);
+    scripted_reply(s, tag, GAVEL_OK, 2);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->ops[0]->what_case, GAVEL__OP__WHAT_CLOSE_SESSION);
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+    assert_int_equal(client_state(s->client), CLIENT_CLOSED);
+}
+
 static void expect_lost(const struct scripted *s)
 {
     assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 1);
@@ -535,6 +619,9 @@ int main(void)
         T(test_a_keep_alive_that_is_only_refused_keeps_nothing_alive),
         T(test_a_reconnect_keeps_the_session_and_repeats_the_request),
         T(test_a_repeated_opening_is_sure_only_from_its_first_send),
+        T(test_campaigns_that_wait_go_with_the_opening),
+        T(test_a_leader_that_does_not_take_both_is_asked_for_one_after_the_other),
+        T(test_close_while_an_opening_with_campaigns_is_unanswered),
         T(test_a_session_that_is_gone_is_opened_anew_under_another_id),
         T(test_a_request_that_finds_the_session_gone_says_so),
         T(test_another_s_session_that_is_gone_is_none_of_ours),

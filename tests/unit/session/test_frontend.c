@@ -254,6 +254,86 @@ static void test_an_opening_that_comes_again_keeps_the_session_alive(void **stat
     assert_int_equal(f->log_count, 2);
 }
 
+/* ---- a session that is opened by a campaign ---- */
+
+static const Gavel__Reply *begin(struct fixture *f, uint64_t id)
+{
+    Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "one"), op_campaign(f, "h", "one")};
+
+    return request_all(f, 7, id, 3, ops);
+}
+
+static void test_a_session_is_opened_by_a_campaign(void **state)
+{
+    struct fixture *f = *state;
+    const Gavel__Reply *reply = begin(f, 1);
+    uint64_t epoch;
+
+    assert_int_equal(reply->status, GAVEL_OK);
+    assert_int_equal(reply->n_results, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(reply->results[i]->status, GAVEL_OK);
+    epoch = reply->results[1]->epoch;
+    assert_int_equal(epoch, group_of(f, "g")->epoch);
+    assert_int_equal(reply->results[2]->epoch, group_of(f, "h")->epoch);
+    assert_int_equal(f->log_count, 2);
+    assert_int_equal(f->proposals, 1); /* together */
+    /* The same again is answered from the table, by another leader, too. */
+    fixture_change_leader(f);
+    reply = begin(f, 1);
+    assert_int_equal(reply->n_results, 3);
+    assert_int_equal(reply->results[0]->status, GAVEL_OK);
+    assert_int_equal(reply->results[1]->epoch, epoch);
+    assert_int_equal(f->log_count, 2);
+    must(f, 7, 2, op_put(f, "g", "k", "v"));
+    assert_int_equal(begin(f, 1)->status, GAVEL_ERR_STATE);
+}
+
+static void test_a_campaign_that_was_lost_behind_its_opening_is_made_good(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "one")};
+    size_t before = f->reply_count;
+
+    send_request(f, 7, 1, 2, ops);
+    flush(f);
+    commit_one(f);
+    assert_non_null(table_session_find(&f->table, 7));
+    assert_int_equal(f->reply_count, before); /* not before the campaign */
+    f->log_count = 1;                         /* the other entry was never replicated */
+    free(f->log[1].bytes);
+    fixture_change_leader(f);
+    assert_int_equal(last_reply(f)->status, GAVEL_ERR_NOT_LEADER);
+    assert_int_equal(request_all(f, 7, 1, 2, ops)->results[1]->status, GAVEL_OK);
+    assert_string_equal(group_of(f, "g")->holder, "one");
+    assert_int_equal(f->table.session_count, 1);
+}
+
+static void test_a_repeat_on_its_way_is_answered_once(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "one")};
+
+    send_request(f, 7, 1, 2, ops);
+    send_request(f, 7, 1, 2, ops);
+    flush(f);
+    commit(f);
+    assert_int_equal(f->log_count, 2);
+    assert_int_equal(f->reply_count, 1);
+    assert_int_equal(last_reply(f)->n_results, 2);
+}
+
+static void test_nothing_but_campaigns_goes_with_an_opening(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *note[] = {op_open(f, 7, 2000), op_put(f, "g", "k", "v")};
+    Gavel__Op *other[] = {op_open(f, 8, 2000), op_campaign(f, "g", "one")};
+
+    assert_int_equal(request_all(f, 7, 1, 2, note)->status, GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(request_all(f, 7, 1, 2, other)->status, GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(f->log_count, 0);
+}
+
 /* ---- batches ---- */
 
 static void test_a_refused_operation_keeps_its_place_among_others(void **state)
@@ -632,6 +712,10 @@ int main(void)
         TEST(test_a_session_that_is_not_open_is_gone),
         TEST(test_a_session_that_ends_while_its_request_is_under_way),
         TEST(test_an_opening_that_comes_again_keeps_the_session_alive),
+        TEST(test_a_session_is_opened_by_a_campaign),
+        TEST(test_a_campaign_that_was_lost_behind_its_opening_is_made_good),
+        TEST(test_a_repeat_on_its_way_is_answered_once),
+        TEST(test_nothing_but_campaigns_goes_with_an_opening),
         TEST(test_a_refused_operation_keeps_its_place_among_others),
         TEST(test_a_batch_of_renewals_needs_no_log),
         TEST(test_bad_requests_are_refused_in_words),
