@@ -314,6 +314,15 @@ static void draw_orders(struct profile *p, const struct prng *prng, uint64_t wit
         p->faults |= FAULT_BIT(FAULT_ORDERS) & ~without;
 }
 
+/* Less than what clients propose while the disks of a majority hang. */
+static void bound_uncommitted(struct profile *p)
+{
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        p->settings[i].uncommitted_entries = 128;
+        p->settings[i].uncommitted_bytes = 64 * 1024;
+    }
+}
+
 void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, gavel_ns duration,
                           uint64_t without)
 {
@@ -334,6 +343,7 @@ void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, 
     draw_distances(p, prng);
     fit_distances(p);
     draw_orders(p, prng, without);
+    bound_uncommitted(p);
     p->longest = NEVER;
     p->heal_at = duration / 2;
     p->end_at = duration;

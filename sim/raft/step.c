@@ -114,6 +114,25 @@ static void check_round(struct cluster *cluster, const struct host *host, uint64
                             host->label, (unsigned long long)raft->peers[i].id);
 }
 
+/* A proposal that was taken leaves no more uncommitted than the settings say, unless it was the only one. */
+static void check_uncommitted(struct cluster *cluster, const struct host *host)
+{
+    const struct raft *raft = &host->node.raft;
+    const struct raft_settings *settings = &raft->settings;
+    uint64_t entries = raft_log_last(&raft->log) - raft->commit;
+    uint64_t bytes = 0;
+
+    if (cluster->actions.status == GAVEL_ERR_STORE_UNAVAILABLE)
+        cluster_see(cluster, SIGHT_JAMS);
+    if (cluster->actions.status != GAVEL_OK || entries <= cluster->actions.event.propose.count)
+        return;
+    for (raft_index i = raft->commit + 1; i <= raft_log_last(&raft->log); i++)
+        bytes += raft_log_at(&raft->log, i)->size;
+    if (entries > settings->uncommitted_entries || bytes > settings->uncommitted_bytes)
+        cluster_violate(cluster, RAFT_INVARIANT_BOUNDED, "%s has taken on %llu entries of %llu bytes",
+                        host->label, (unsigned long long)entries, (unsigned long long)bytes);
+}
+
 /* What a step of Raft has done, before anything of it is carried out. */
 static void look(struct cluster *cluster, struct host *host, raft_index config_index, bool worked)
 {
@@ -125,6 +144,8 @@ static void look(struct cluster *cluster, struct host *host, raft_index config_i
             cluster_trace_action(cluster, host, &actions->raft.items[i]);
     raft_referee_after(cluster->referee, cluster->now, host->id, &actions->event, actions->status,
                        &actions->raft);
+    if (actions->event.kind == RAFT_PROPOSE)
+        check_uncommitted(cluster, host);
     cluster->hash =
         hash_add(cluster->hash, raft->state.term * 64 + (uint64_t)raft->role * 8 + actions->raft.count);
     cluster->hash = hash_add(cluster->hash, raft->commit);

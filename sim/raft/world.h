@@ -134,6 +134,7 @@ struct cluster_watch {
     X(ROLLBACKS,    "configurations rolled back")                                                             \
     X(TRUNCATIONS,  "truncations")                                                                            \
     X(SNAPSHOTS,    "snapshots installed")                                                                    \
+    X(JAMS,         "proposals refused while too much was uncommitted")                                        \
     X(BUILDS,       "snapshots built")                                                                         \
     X(OUTRUN,       "snapshots that came too late")                                                            \
     X(OBITUARIES,   "obituaries taken")                                                                       \

@@ -115,7 +115,8 @@
     X(DEMOTION_FORGOTTEN,     "demotion-forgotten", "a record that says learner leaves its member a voter") \
     X(ADDRESS_TAKEN_TWICE,    "address-taken-twice", "a member is added at the address of another") \
     X(OLD_FAILURE_COUNTS,     "old-failure-counts", "work of an earlier claim that failed ends the present one") \
-    X(LEAVES_WHILE_WORKING,   "leaves-while-working", "a node that is asked to end does so while its work still runs")
+    X(LEAVES_WHILE_WORKING,   "leaves-while-working", "a node that is asked to end does so while its work still runs") \
+    X(UNCOMMITTED_UNBOUNDED,  "uncommitted-unbounded", "a leader takes proposals without limit while nothing is committed")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

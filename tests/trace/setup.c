@@ -32,6 +32,8 @@ static bool set(struct cluster *cluster, const char *key, const char *value)
         {"batch_bytes", &s->batch_bytes},
         {"batch_entries", &s->batch_entries},
         {"inflight_max", &s->inflight_max},
+        {"uncommitted_entries", &s->uncommitted_entries},
+        {"uncommitted_bytes", &s->uncommitted_bytes},
         {"vote_burst", &s->vote_burst},
     };
 

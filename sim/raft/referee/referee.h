@@ -36,6 +36,7 @@
     X(MATCHING,   "log-matching",      "same index and term: same entry and same log before it (figure 3)")    \
     X(COMPLETE,   "leader-complete",   "who leads has every entry committed before its term (figure 3)")       \
     X(OWN_TERM,   "commit-own-term",   "a leader counts copies only of entries of its own term (figure 8)")    \
+    X(BOUNDED,    "uncommitted-bound", "what a leader has taken on without committing it is bounded (PROTOCOL)")  \
     X(MACHINE,    "machine-safety",    "no two nodes apply different entries at one index (figure 3)")         \
     X(VOUCHED,    "commit-vouched",    "a follower commits only what an append vouches for (Raft figure 2)")    \
     X(DURABLE,    "committed-durable", "what is committed is on the disks of a majority (PROTOCOL S3)")          \

@@ -38,6 +38,8 @@ void raft_advance_commit(struct raft *r)
         return;
     ASSERT((raft_index)reached <= raft_log_last(&r->log));
     ASSERT(!r->is_commit_frozen);
+    for (raft_index i = r->commit + 1; i <= (raft_index)reached; i++)
+        r->uncommitted_bytes -= raft_log_at(&r->log, i)->size;
     r->commit = (raft_index)reached;
     backlog_end(&r->uncommitted, r->commit, r->now);
     if (r->commit == raft_log_last(&r->log))

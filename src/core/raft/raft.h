@@ -60,9 +60,13 @@ struct raft_settings {
     uint32_t batch_bytes;      /* of entries in one append: 64 KiB */
     uint32_t batch_entries;    /* 256 */
     uint32_t inflight_max;     /* appends with entries under way to one peer: 8 */
-    gavel_ns disk_patience;    /* a disk that finishes no write for this long counts as hung: 1 s */
-    uint32_t vote_burst;       /* vote requests taken from one peer at once: 16 */
-    gavel_ns vote_refill;      /* then one more per this interval: 20 ms */
+    /* What a leader takes on before a majority has stored it; one proposal more is refused: 8192, and 64 MiB.
+     * The no-op and changes of members are not counted out: they are what ends such a state. */
+    uint32_t uncommitted_entries;
+    uint32_t uncommitted_bytes;
+    gavel_ns disk_patience; /* a disk that finishes no write for this long counts as hung: 1 s */
+    uint32_t vote_burst;    /* vote requests taken from one peer at once: 16 */
+    gavel_ns vote_refill;   /* then one more per this interval: 20 ms */
 
     /* Whether a certificate was really made by the node that it names, or by its guard, in this cluster and
      * generation; the mac must cover both. Must not do I/O. */
@@ -180,8 +184,10 @@ enum raft_event_kind {
     RAFT_PERSISTED,    /* all PERSIST up to `seq` are durable */
     RAFT_DISK_FAILED,  /* a write failed: the node does nothing more, except to stop the work */
     RAFT_WORK_STOPPED, /* nothing of the work is left */
-    RAFT_PROPOSE,      /* ERR_NO_LEADER if not the leader, ERR_STATE while handing over or as a caretaker */
-    RAFT_TRANSFER,     /* to `target`, or the best peer if 0; ERR_INVALID, ERR_STATE, ERR_NO_LEADER */
+    /* ERR_NO_LEADER if not the leader, ERR_STATE while handing over or as a caretaker, ERR_STORE_UNAVAILABLE
+     * if too much is not committed yet */
+    RAFT_PROPOSE,
+    RAFT_TRANSFER, /* to `target`, or the best peer if 0; ERR_INVALID, ERR_STATE, ERR_NO_LEADER */
     /* Forced, at a follower: lead as soon as that is safe, with or without help from the leader. */
     RAFT_TAKE_OVER,
     RAFT_CHANGE,    /* of members; ERR_NO_LEADER, ERR_STATE (one is pending, or the no-op is not committed) */
@@ -459,6 +465,7 @@ struct raft {
     bool is_lease_given_up;     /* a release of this epoch was sent */
     bool is_commit_frozen;      /* a FORCE certificate was sent: nothing more is committed in this term */
     struct backlog uncommitted; /* our entries that are not committed yet, by index */
+    size_t uncommitted_bytes;   /* of all that is after the commit index */
     uint64_t lead_round;
     uint64_t round_ahead; /* the most by which the number of a round exceeded the time it began */
     gavel_ns led_from;

@@ -143,9 +143,27 @@ enum gavel_status raft_append_own(struct raft *r, const struct raft_entry *entry
     ASSERT(r->role == RAFT_LEADER);
     ASSERT(entry->term == r->state.term);
     status = raft_log_append(&r->log, entry);
-    if (status == GAVEL_OK)
+    if (status == GAVEL_OK) {
         raft_mark_append(r, raft_log_last(&r->log));
+        r->uncommitted_bytes += entry->size;
+    }
     return status;
+}
+
+/*
+ * A leader whose followers cannot write commits nothing, and must not go on taking entries for ever: memory
+ * would end, and every one of them would have to be sent before anything new. What comes when nothing else
+ * waits is always taken, however large.
+ */
+static bool has_room(const struct raft *r, const struct raft_entry *entries, uint32_t count)
+{
+    const uint64_t waiting = raft_log_last(&r->log) - r->commit;
+    uint64_t bytes = r->uncommitted_bytes;
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += entries[i].size;
+    return waiting == 0 ||
+           (waiting + count <= r->settings.uncommitted_entries && bytes <= r->settings.uncommitted_bytes);
 }
 
 /* All of them or none: whoever is told that it failed counts on it that nothing will come of it. */
@@ -153,6 +171,8 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
 {
     const struct raft_persist dirty = r->dirty;
     const raft_index first = raft_log_last(&r->log) + 1;
+    const size_t uncommitted_bytes = r->uncommitted_bytes;
+    bool is_too_much;
 
     if (r->role != RAFT_LEADER)
         return GAVEL_ERR_NO_LEADER;
@@ -164,6 +184,11 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
             return GAVEL_ERR_INVALID;
     if (raft_log_last(&r->log) + count >= RAFT_NUMBER_MAX)
         return GAVEL_ERR_INVALID;
+    is_too_much = !has_room(r, entries, count);
+    if (PLANTED(UNCOMMITTED_UNBOUNDED))
+        is_too_much = false;
+    if (is_too_much)
+        return GAVEL_ERR_STORE_UNAVAILABLE;
     for (uint32_t i = 0; i < count; i++) {
         struct raft_entry entry = entries[i];
         enum gavel_status status;
@@ -173,6 +198,7 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
         if (status != GAVEL_OK) {
             raft_log_truncate(&r->log, first);
             r->dirty = dirty; /* nobody has heard of them yet, nor has the disk */
+            r->uncommitted_bytes = uncommitted_bytes;
             return status;
         }
     }

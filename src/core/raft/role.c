@@ -241,6 +241,9 @@ void raft_become_leader(struct raft *r)
         peer->writing_at = 0;
     }
     raft_set_leader(r, r->state.id, r->state.incarnation);
+    r->uncommitted_bytes = 0;
+    for (raft_index i = r->commit + 1; i <= raft_log_last(&r->log); i++)
+        r->uncommitted_bytes += raft_log_at(&r->log, i)->size;
     r->noop_index = raft_log_last(&r->log) + 1;
     ASSERT(r->noop_index > r->commit);
     raft_new_round(r);

@@ -26,6 +26,8 @@
 
 #define BATCH_BYTES_MAX (64u << 20)
 #define INFLIGHT_MAX 1024
+#define UNCOMMITTED_ENTRIES_MAX (1u << 20)
+#define UNCOMMITTED_BYTES_MAX (1u << 30)
 #define VOTE_BURST_MAX 1000000
 
 void raft_settings_default(struct raft_settings *ret_settings)
@@ -44,6 +46,8 @@ void raft_settings_default(struct raft_settings *ret_settings)
         .batch_bytes = 64 * 1024,
         .batch_entries = 256,
         .inflight_max = 8,
+        .uncommitted_entries = 8192,
+        .uncommitted_bytes = 64u << 20,
         .disk_patience = NS_PER_S,
         .vote_burst = 16,
         .vote_refill = 20 * NS_PER_MS,
@@ -78,6 +82,8 @@ static const struct {
     COUNT(batch_bytes, BATCH_BYTES_MAX),
     COUNT(batch_entries, RAFT_APPEND_ENTRIES_MAX),
     COUNT(inflight_max, INFLIGHT_MAX),
+    COUNT(uncommitted_entries, UNCOMMITTED_ENTRIES_MAX),
+    COUNT(uncommitted_bytes, UNCOMMITTED_BYTES_MAX),
     COUNT(vote_burst, VOTE_BURST_MAX),
 #undef COUNT
 };

@@ -457,10 +457,13 @@ void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint
     if (status == GAVEL_ERR_STATE || status == GAVEL_ERR_NO_LEADER)
         status = GAVEL_ERR_NOT_LEADER;
     if (status != GAVEL_OK) {
-        dismiss_all(frontend, &frontend->batch, status,
-                    status == GAVEL_ERR_NOT_LEADER
-                        ? NOT_LEADING
-                        : "the cluster accepts no writes at the moment; try again");
+        const char *why = "the cluster accepts no writes at the moment; try again";
+
+        if (status == GAVEL_ERR_STORE_UNAVAILABLE)
+            why =
+                "too many writes wait for a majority of the nodes to store them; nothing was written: look at the disks and "
+                "links of the other nodes (`gavel status`), and try again";
+        dismiss_all(frontend, &frontend->batch, status, status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING : why);
         return;
     }
     ASSERT(first > 0);

@@ -93,6 +93,46 @@ static const struct raft_action *find(const struct fixture *f, enum raft_action_
     return NULL;
 }
 
+static enum gavel_status propose(struct fixture *f, uint32_t count, uint32_t size)
+{
+    static const uint8_t bytes[64];
+    struct raft_entry entries[8];
+
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = (struct raft_entry){.kind = RAFT_ENTRY_DATA, .size = size, .data = bytes};
+    return feed(f,
+                (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = entries, .count = count}});
+}
+
+/* Its own disk is the majority of a node that is alone. */
+static void test_what_is_not_committed_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+
+    f->settings.uncommitted_entries = 4;
+    f->settings.uncommitted_bytes = 100;
+    members(&f->restore.snapshot.config, 1);
+    begin(f);
+    f->now = raft_wake_at(&f->raft);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_TIMER}), GAVEL_OK);
+    sync_disk(f);
+    assert_int_equal(f->raft.role, RAFT_LEADER);
+    assert_int_equal(propose(f, 3, 1), GAVEL_OK);
+    assert_int_equal(propose(f, 2, 1), GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_int_equal(raft_log_last(&f->raft.log), f->raft.commit + 3); /* nothing of it is there */
+    assert_int_equal(propose(f, 1, 1), GAVEL_OK);
+    assert_int_equal(propose(f, 1, 0), GAVEL_ERR_STORE_UNAVAILABLE);
+    sync_disk(f); /* it answers: there is room again */
+    assert_int_equal(f->raft.uncommitted_bytes, 0);
+    assert_int_equal(propose(f, 2, 40), GAVEL_OK);
+    assert_int_equal(propose(f, 1, 40), GAVEL_ERR_STORE_UNAVAILABLE); /* by its bytes */
+    assert_int_equal(propose(f, 1, 20), GAVEL_OK);
+    sync_disk(f);
+    assert_int_equal(propose(f, 8, 64), GAVEL_OK); /* alone, however large */
+    sync_disk(f);
+    assert_int_equal(f->raft.commit, raft_log_last(&f->raft.log));
+}
+
 static void test_table_has_the_edges_of_the_picture(void **state)
 {
     static const char expected[] = "learner: follower\n"
@@ -730,6 +770,7 @@ int main(void)
         TEST(test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members),
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
+        TEST(test_what_is_not_committed_is_bounded),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
         TEST(test_a_failed_disk_ends_everything_but_stopping_the_work),

@@ -98,6 +98,8 @@ static void test_each_count_has_its_bounds(void **state)
         s.field = value;                                                                                     \
         assert_refused(&s, GAVEL_ERR_INVALID, #field " is");                                                 \
     } while (0)
+    BAD(uncommitted_entries, 0);
+    BAD(uncommitted_bytes, UINT32_MAX);
     BAD(batch_bytes, 0);
     BAD(batch_bytes, UINT32_MAX);
     BAD(batch_entries, 0);

@@ -571,6 +571,11 @@ static void test_what_cannot_be_proposed_is_refused_and_leaves_nothing(void **st
     f->propose_status = GAVEL_ERR_NO_MEMORY;
     expect(request(f, 0, 0, claim), GAVEL_ERR_NO_MEMORY,
            "the cluster accepts no writes at the moment; try again");
+    f->propose_status = GAVEL_ERR_STORE_UNAVAILABLE;
+    expect(
+        request(f, 0, 0, claim), GAVEL_ERR_STORE_UNAVAILABLE,
+        "too many writes wait for a majority of the nodes to store them; nothing was written: look at the disks "
+        "and links of the other nodes (`gavel status`), and try again");
     f->propose_status = GAVEL_OK;
     must(f, 0, 0, op_renew(f, "g", "one", 1)); /* no claim is under way */
     assert_int_equal(f->log_count, 1);
