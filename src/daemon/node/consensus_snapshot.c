@@ -23,7 +23,7 @@
 /* Of entries, copied at a time. */
 #define SLICE_BYTES (1u << 20)
 /* Groups, sessions and changes of a table that is gone, freed at a time. */
-#define FREED_AT_A_TIME 2000
+#define FREED_AT_A_TIME 500
 
 static void drop_build(struct consensus *c)
 {
