@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Time on the stage of the cluster, and the commands that move it. What else a story can say is in
- * command.c. */
+/* Time on the stage of the cluster. until.c has what a story can wait for, command.c what else it can say. */
 
 #include "trace/cluster.h"
 
@@ -12,7 +11,6 @@
 #include <string.h>
 
 #define STEPS_MAX 2000000
-#define UNTIL_MAX (60 * NS_PER_S)
 
 struct cluster *cluster_new(FILE *out)
 {
@@ -67,8 +65,7 @@ static void propose_load(struct cluster *cluster)
     }
 }
 
-/* Carries out what is due next if it is due by `end`; false if nothing is. */
-static bool advance(struct cluster *cluster, gavel_ns end)
+bool cluster_advance(struct cluster *cluster, gavel_ns end)
 {
     struct packet *packet = network_next(cluster);
     struct host *next = NULL;
@@ -103,7 +100,7 @@ static bool run_for(struct cluster *cluster, gavel_ns length)
     gavel_ns end = cluster->now + length;
     int steps = 0;
 
-    while (advance(cluster, end)) {
+    while (cluster_advance(cluster, end)) {
         if (++steps > STEPS_MAX) {
             fprintf(cluster->loud, "ALARM: time stands still: a node is due again and again\n");
             return true;
@@ -111,65 +108,6 @@ static bool run_for(struct cluster *cluster, gavel_ns length)
     }
     cluster->now = end;
     return true;
-}
-
-static bool is_so(const struct host *host, char **words, size_t count)
-{
-    const struct raft *raft = &host->node.raft;
-
-    if (!host->is_alive)
-        return false;
-    if (strcmp(words[2], "leads") == 0)
-        return raft->role == RAFT_LEADER;
-    if (strcmp(words[2], "works") == 0)
-        return host->is_working && !host->is_hung && raft->work == RAFT_WORK_RUNNING;
-    if (strcmp(words[2], "idle") == 0)
-        return !host->is_working;
-    if (strcmp(words[2], "follows") == 0 && count == 4)
-        return raft->leader == (raft_id)(words[3][0] - 'a' + 1) && raft->role <= RAFT_FOLLOWER;
-    if (strcmp(words[2], "applied") == 0 && count == 4)
-        return host->applied >= strtoull(words[3], NULL, 10);
-    return strcmp(words[2], raft_role_name(raft->role)) == 0;
-}
-
-/* Whether is_so() can tell; says so if not. */
-static bool is_state(struct cluster *cluster, char **words, size_t count)
-{
-    static const char *const states[] = {"leads", "works", "idle"};
-    const char *word = words[2];
-
-    if (count == 4 && strcmp(word, "follows") == 0)
-        return command_node(cluster, words[3]) != NULL;
-    if (count == 4 && strcmp(word, "applied") == 0)
-        return words[3][0] != '\0' && words[3][strspn(words[3], "0123456789")] == '\0';
-    for (size_t i = 0; count == 3 && i < sizeof states / sizeof *states; i++)
-        if (strcmp(word, states[i]) == 0)
-            return true;
-    for (unsigned role = 0; count == 3 && role < RAFT_ROLE_COUNT; role++)
-        if (strcmp(word, raft_role_name((enum raft_role)role)) == 0)
-            return true;
-    fprintf(cluster->out, "\"%s\" is no state of a node to wait for\n", word);
-    return false;
-}
-
-/* until a works, until one works, until a follows b, until a applied 7, until a candidate */
-static bool run_until(struct cluster *cluster, char **words, size_t count)
-{
-    gavel_ns end = cluster->now + UNTIL_MAX;
-    struct host *one = count >= 3 ? command_node(cluster, words[1]) : NULL;
-
-    if (count < 3 || (!one && strcmp(words[1], "one") != 0) || !is_state(cluster, words, count))
-        return false;
-    for (int steps = 0;; steps++) {
-        for (raft_id id = 1; id <= NODES_MAX; id++)
-            if ((!one || one == &cluster->hosts[id]) && cluster->hosts[id].is_made &&
-                is_so(&cluster->hosts[id], words, count))
-                return true;
-        if (!advance(cluster, end) || steps > STEPS_MAX) {
-            fprintf(cluster->loud, "ALARM: it did not come to that within a minute\n");
-            return true;
-        }
-    }
 }
 
 /* elect a: quietly, for stories that begin with a leader; everybody has heard of it in the end */
@@ -185,7 +123,7 @@ static bool elect(struct cluster *cluster, char **words, size_t count)
         return false;
     cluster->out = open_memstream(&told, &size);
     (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_CAMPAIGN});
-    (void)run_until(cluster, until, 3);
+    (void)command_until(cluster, until, 3);
     (void)run_for(cluster, 2 * cluster->settings.heartbeat);
     fclose(cluster->out);
     free(told);
@@ -207,7 +145,9 @@ void cluster_command(struct cluster *cluster, const char *command)
     if (count == 2 && strcmp(words[0], "run") == 0)
         is_understood = words_take_duration(cluster->out, words[1], &length) && run_for(cluster, length);
     else if (count > 0 && strcmp(words[0], "until") == 0)
-        is_understood = run_until(cluster, words, count);
+        is_understood = command_until(cluster, words, count);
+    else if (count > 0 && strcmp(words[0], "works") == 0)
+        is_understood = command_works(cluster, words, count);
     else if (count > 0 && strcmp(words[0], "elect") == 0)
         is_understood = elect(cluster, words, count);
     else if (count > 0)

@@ -6,12 +6,24 @@
 
 #include "trace/words.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct host *command_node(struct cluster *cluster, const char *word)
 {
     return word[0] >= 'a' && word[1] == '\0' ? host_find(cluster, (raft_id)(word[0] - 'a' + 1)) : NULL;
+}
+
+bool command_refuse(struct cluster *cluster, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vfprintf(cluster->out, format, arguments);
+    va_end(arguments);
+    fputc('\n', cluster->out);
+    return false;
 }
 
 /* Feeds an event that someone asked for, and tells if it was refused. */
@@ -211,42 +223,6 @@ static bool link_lost(struct cluster *cluster, struct host *host, char **words, 
     return peer && ask(cluster, host, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
 }
 
-static bool slow_disk(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    return count == 3 && words_take_duration(cluster->out, words[2], &host->disk.takes);
-}
-
-static bool disk_fails(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    (void)cluster;
-    (void)words;
-    host->disk.fails = true;
-    return count == 2;
-}
-
-static bool work_slow(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    return count == 3 && words_take_duration(cluster->out, words[2], &host->stop_takes);
-}
-
-/* clock a 900ppm: from now on its clock runs so much too fast */
-static bool set_clock(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    char *unit;
-    long long ppm = count == 3 ? strtoll(words[2], &unit, 10) : 0;
-
-    if (count != 3)
-        return false;
-    if (unit == words[2] || strcmp(unit, "ppm") != 0) {
-        fprintf(cluster->out, "\"%s\" is no rate of a clock; 900ppm and -900ppm are\n", words[2]);
-        return false;
-    }
-    host->clock_base = host_clock(cluster, host);
-    host->clock_from = cluster->now;
-    host->clock_ppm = ppm;
-    return true;
-}
-
 /* act a: the work of a writes to a resource that refuses tokens lower than the highest it has seen */
 static bool act(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
@@ -289,7 +265,9 @@ static bool elections(struct cluster *cluster, struct host *host, char **words, 
 static bool table(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
     (void)words;
-    fprintf(cluster->out, "            %c  has applied: %s\n", name_of(host->id), host->words);
+    fprintf(cluster->out, "            %c  has applied: ", name_of(host->id));
+    host_tell_words(host, cluster->out);
+    fputc('\n', cluster->out);
     return count == 2;
 }
 
@@ -355,6 +333,8 @@ static const struct {
     {"repeat", command_repeat, NULL},
     {"raise", command_raise, NULL},
     {"delay", command_delay, NULL},
+    {"jitter", command_jitter, NULL},
+    {"bandwidth", command_bandwidth, NULL},
     {"obituary", command_obituary, NULL},
     {"show", show, NULL},
     {"watch", watch, NULL},
@@ -372,10 +352,13 @@ static const struct {
     {"members", NULL, members},
     {"compact", NULL, compact},
     {"link-lost", NULL, link_lost},
-    {"slow-disk", NULL, slow_disk},
-    {"disk-fails", NULL, disk_fails},
-    {"work-slow", NULL, work_slow},
-    {"clock", NULL, set_clock},
+    {"slow-disk", NULL, command_slow_disk},
+    {"disk-fails", NULL, command_disk_fails},
+    {"disk", NULL, command_disk},
+    {"work-slow", NULL, command_work_slow},
+    {"clock", NULL, command_clock},
+    {"set", NULL, command_set},
+    {"progress", NULL, command_progress},
     {"act", NULL, act},
     {"elections", NULL, elections},
     {"table", NULL, table},

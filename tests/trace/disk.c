@@ -55,18 +55,45 @@ void disk_make(struct disk *disk, const struct raft_config *config, raft_id id)
         disk->snapshot.config = *config;
 }
 
+/* When a write is durable: after those before it, or together with those that wait like it. */
+static void plan(struct disk *disk, size_t which, gavel_ns now)
+{
+    struct write *write = &disk->writes[which];
+    const struct write *before = which > 0 ? write - 1 : NULL;
+
+    if (write->hangs || (before && before->at == NEVER))
+        write->at = NEVER;
+    else if (before && disk->batches)
+        write->at = ns_max(now, disk->writes[0].at) + disk->takes;
+    else
+        write->at = (before ? ns_max(now, before->at) : now) + disk->takes;
+}
+
+bool disk_resume(const struct cluster *cluster, struct disk *disk)
+{
+    size_t which = 0;
+
+    while (which < disk->write_count && !disk->writes[which].hangs)
+        which++;
+    if (which == disk->write_count)
+        return false;
+    disk->writes[which].hangs = false;
+    for (; which < disk->write_count; which++)
+        plan(disk, which, cluster->now);
+    return true;
+}
+
 void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist)
 {
     struct disk *disk = &host->disk;
     const struct raft *raft = &host->node.raft;
-    gavel_ns from = cluster->now;
     struct write *write;
 
     disk->writes = reallocarray(disk->writes, disk->write_count + 1, sizeof *disk->writes);
-    if (disk->write_count > 0)
-        from = ns_max(from, disk->writes[disk->write_count - 1].at);
     write = &disk->writes[disk->write_count++];
-    *write = (struct write){.at = from + disk->takes, .persist = *persist};
+    *write = (struct write){.hangs = disk->to_hang > 0, .persist = *persist};
+    disk->to_hang -= write->hangs;
+    plan(disk, disk->write_count - 1, cluster->now);
     if (persist->has_snapshot) {
         write->snapshot = raft->snapshot;
         write->snapshot.data = copy_bytes(raft->snapshot.data, raft->snapshot.size);

@@ -73,24 +73,18 @@ static int by_revision(const void *a, const void *b)
     return (left->revision > right->revision) - (left->revision < right->revision);
 }
 
-/* What the table has, in the order in which it came. */
-static void read_words(struct host *host)
+void host_tell_words(struct host *host, FILE *out)
 {
     struct table_item **items = calloc(host->table.count + 1, sizeof(struct table_item *));
-    size_t size;
-    FILE *text;
 
     if (!items)
         abort();
-    free(host->words);
-    text = open_memstream(&host->words, &size);
     for (size_t i = 0; i < host->table.count; i++)
         items[i] = host->table.items[i];
     qsort(items, host->table.count, sizeof(struct table_item *), by_revision);
     for (size_t i = 0; i < host->table.count; i++)
-        fprintf(text, "%s%.*s", i > 0 ? " " : "", (int)items[i]->value_size,
+        fprintf(out, "%s%.*s", i > 0 ? " " : "", (int)items[i]->value_size,
                 (const char *)table_item_value(items[i]));
-    fclose(text);
     free(items);
 }
 
@@ -112,13 +106,12 @@ void host_start(struct cluster *cluster, struct host *host)
     };
     node_done(&host->node);
     table_done(&host->table);
-    host->is_alive = node_init(&host->node, &host->table, &cluster->settings, &restore,
+    host->is_alive = node_init(&host->node, &host->table, &host->settings, &restore,
                                host_clock(cluster, host), &error) == GAVEL_OK;
     if (!host->is_alive) {
         fprintf(cluster->out, "refused: %s\n", error.message);
         return;
     }
-    read_words(host);
     host->applied = disk->snapshot.index;
     host->stopped_at = NEVER;
 }
@@ -294,7 +287,6 @@ enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct r
             if (cluster->actions.items[i].kind == NODE_FAIL)
                 alarm_raise(cluster, host, "its table cannot be built");
     }
-    read_words(host);
     for (size_t i = 0; i < cluster->said.count; i++)
         carry(cluster, host, &cluster->said.items[i]);
     leave(cluster, host, &leaving);
@@ -318,14 +310,18 @@ gavel_ns host_due_at(const struct cluster *cluster, const struct host *host)
 
 static void finish_write(struct cluster *cluster, struct host *host)
 {
+    const gavel_ns at = host->disk.writes[0].at;
+
     if (host->disk.fails) {
         tell(cluster, host, "its disk fails");
         disk_forget(&host->disk);
         (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_DISK_FAILED});
         return;
     }
-    if (!disk_sync(&host->disk))
-        alarm_raise(cluster, host, "its log on disk has a gap");
+    do {
+        if (!disk_sync(&host->disk))
+            alarm_raise(cluster, host, "its log on disk has a gap");
+    } while (host->disk.batches && host->disk.write_count > 0 && host->disk.writes[0].at == at);
     (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_PERSISTED, .seq = host->disk.synced});
 }
 
@@ -354,5 +350,4 @@ void host_free(struct host *host)
     disk_free(&host->disk);
     if (host->copy.is_made)
         disk_free(&host->copy);
-    free(host->words);
 }

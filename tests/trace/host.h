@@ -28,7 +28,8 @@
 
 /* A change on its way to the disk. */
 struct write {
-    gavel_ns at; /* durable then */
+    gavel_ns at; /* durable then; NEVER: it hangs, or waits behind one that does */
+    bool hangs;
     struct raft_persist persist;
     struct raft_entry *entries; /* first … last; owned */
     struct raft_snapshot snapshot;
@@ -37,7 +38,9 @@ struct write {
 /* What survives a crash, and the writes that do not. */
 struct disk {
     bool is_made;
-    bool fails; /* the next write does */
+    bool fails;       /* the next write does */
+    unsigned to_hang; /* so many of the next writes, each until it is resumed */
+    bool batches;     /* what waits while a write is under way is written together, as one */
     gavel_ns takes;
     struct raft_state state;
     struct raft_snapshot snapshot;
@@ -67,6 +70,10 @@ struct link {
     unsigned cut_kinds;
     unsigned held_kinds;
     gavel_ns delay;
+    gavel_ns jitter;    /* at most so much more, at random */
+    uint64_t bandwidth; /* bytes a second; 0: whatever there is leaves at once */
+    gavel_ns busy_until;
+    gavel_ns last_at; /* when the newest message arrives: none overtakes another */
 };
 
 struct host {
@@ -75,6 +82,7 @@ struct host {
     bool is_alive;
     bool is_hung;
     bool is_refounded; /* it was emptied and founded again: it belongs to another cluster of this name */
+    struct raft_settings settings; /* its own; those of the cluster unless the story says otherwise */
     struct node node;
     struct table table;
     struct disk disk;
@@ -91,7 +99,6 @@ struct host {
     gavel_ns stopped_at;   /* real; NEVER if the work is not stopping */
     gavel_ns must_stop_by; /* real */
 
-    char *words; /* that were applied, one after the other; owned */
     raft_index applied;
     bool has_applied; /* ever, by this directory */
 };
@@ -122,6 +129,7 @@ struct cluster {
     struct host hosts[NODES_MAX + 1];
     struct link links[NODES_MAX + 1][NODES_MAX + 1];
     struct packets in_flight;
+    struct prng jitter;
     uint64_t order;
     unsigned watched_kinds; /* kinds of messages that are always printed */
     bool watches_heartbeats;
@@ -152,6 +160,9 @@ gavel_ns host_due_at(const struct cluster *cluster, const struct host *host);
 void host_do_due(struct cluster *cluster, struct host *host);
 void host_free(struct host *host);
 
+/* What its table has, in the order in which it came. */
+void host_tell_words(struct host *host, FILE *out);
+
 /* A word as an entry of the log, and back; in the table it has the number as its key. */
 #define WORD_BYTES_MAX 512
 #define GIVEN_WORDS 1000000000 /* the numbers of entries that a node begins with: above this */
@@ -161,6 +172,8 @@ const char *word_of(const struct raft_entry *entry, int *ret_size); /* of DATA *
 /* disk.c */
 void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);
 void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist);
+/* The oldest write that hangs goes on; false if none does. */
+bool disk_resume(const struct cluster *cluster, struct disk *disk);
 /* Makes the oldest write durable; false if the log would have a gap. */
 bool disk_sync(struct disk *disk);
 void disk_forget(struct disk *disk);

@@ -190,6 +190,62 @@ bool command_delay(struct cluster *cluster, char **words, size_t count)
     return true;
 }
 
+/* The link that a word names, both ways or one way; `act` is done for each. False if it names none. */
+static bool each_link(struct cluster *cluster, const char *word,
+                      void (*act)(struct link *link, uint64_t value), uint64_t value)
+{
+    const struct host *host = command_node(cluster, word);
+    raft_id from;
+    raft_id to;
+
+    if (parse_arrow(cluster, word, &from, &to)) {
+        act(&cluster->links[from][to], value);
+        return true;
+    }
+    for (to = 1; host && to <= NODES_MAX; to++) {
+        act(&cluster->links[host->id][to], value);
+        act(&cluster->links[to][host->id], value);
+    }
+    return host || command_refuse(cluster, "\"%s\" is no link; a->b is one, and a is all of a", word);
+}
+
+static void set_jitter(struct link *link, uint64_t value) { link->jitter = (gavel_ns)value; }
+static void set_bandwidth(struct link *link, uint64_t value) { link->bandwidth = value; }
+
+/* jitter a->b 5ms: each message takes up to so much longer, at random; none overtakes another */
+bool command_jitter(struct cluster *cluster, char **words, size_t count)
+{
+    gavel_ns jitter;
+
+    return count == 3 && words_take_duration(cluster->out, words[2], &jitter) &&
+           each_link(cluster, words[1], set_jitter, (uint64_t)jitter);
+}
+
+/* bandwidth a->b 100kB/s, bandwidth a->b off: what is large takes long, and what is behind it waits */
+bool command_bandwidth(struct cluster *cluster, char **words, size_t count)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {{"B/s", 1}, {"kB/s", 1000}, {"MB/s", 1000000}};
+    uint64_t number = 0;
+    uint64_t bandwidth = 0;
+    char *unit;
+
+    if (count != 3)
+        return false;
+    if (words[2][0] >= '1' && words[2][0] <= '9') {
+        number = strtoull(words[2], &unit, 10);
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (strcmp(unit, units[i].name) == 0 && number <= 1000000)
+                bandwidth = number * units[i].bytes;
+    }
+    if (bandwidth == 0 && strcmp(words[2], "off") != 0)
+        return command_refuse(cluster, "\"%s\" is no bandwidth; 500B/s, 100kB/s, 1MB/s and off are",
+                              words[2]);
+    return each_link(cluster, words[1], set_bandwidth, bandwidth);
+}
+
 /*
  * What the guard of a node tells everybody: that the incarnation which died last is dead. "old" tells of the
  * one before, "forged" has a wrong mac, "false" tells of one that lives.

@@ -73,6 +73,36 @@ void packets_free(struct packets *packets)
     *packets = (struct packets){0};
 }
 
+/* About as many bytes as it has on the wire. */
+static uint64_t size_of(const struct raft_message *message)
+{
+    uint64_t size = 100;
+
+    if (message->kind == RAFT_MSG_SNAPSHOT)
+        size += message->snapshot.size;
+    for (uint32_t i = 0; message->kind == RAFT_MSG_APPEND && i < message->append.entry_count; i++)
+        size += 16 + message->append.entries[i].size;
+    return size;
+}
+
+/* When what leaves now arrives. */
+static gavel_ns arrives_at(struct cluster *cluster, struct link *link, uint64_t size)
+{
+    gavel_ns at = cluster->now;
+
+    if (link->bandwidth > 0) {
+        at = ns_max(at, link->busy_until) + (gavel_ns)(size * NS_PER_S / link->bandwidth);
+        link->busy_until = at;
+    }
+    at += link->delay;
+    if (link->jitter > 0)
+        at += (gavel_ns)prng_below(&cluster->jitter, (uint64_t)link->jitter);
+    if (link->jitter > 0 || link->bandwidth > 0)
+        at = ns_max(at, link->last_at);
+    link->last_at = at;
+    return at;
+}
+
 void network_send(struct cluster *cluster, raft_id route, const struct raft_message *message)
 {
     struct link *link;
@@ -86,7 +116,7 @@ void network_send(struct cluster *cluster, raft_id route, const struct raft_mess
     if (link->cut_kinds & (1u << message->kind))
         return;
     packet = (struct packet){
-        .at = cluster->now + link->delay,
+        .at = arrives_at(cluster, link, size_of(message)),
         .order = ++cluster->order,
         .is_held = (link->held_kinds & (1u << message->kind)) != 0,
         .route = route,

@@ -56,7 +56,7 @@ void referee_check(struct cluster *cluster, struct host *host)
         alarm_raise(cluster, host, "has committed what it does not have");
     if (raft->work == RAFT_WORK_RUNNING)
         host->must_stop_by =
-            deadline == NEVER ? NEVER : host_real(cluster, host, deadline) + cluster->settings.stop_margin;
+            deadline == NEVER ? NEVER : host_real(cluster, host, deadline) + host->settings.stop_margin;
 }
 
 /* State-Machine Safety: all nodes apply the same entry at an index (Raft paper, figure 3). */

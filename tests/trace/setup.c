@@ -11,49 +11,12 @@
 /* The nodes' clocks are hours apart. */
 #define CLOCKS_APART (3600 * NS_PER_S)
 
-/* One key=value of the settings; false if there is no such key. */
+/* One key=value of the cluster; false if there is no such key. */
 static bool set(struct cluster *cluster, const char *key, const char *value)
 {
-    struct raft_settings *s = &cluster->settings;
-    const struct {
-        const char *key;
-        gavel_ns *time;
-    } times[] = {
-        {"election_min", &s->election_min},   {"election_max", &s->election_max},
-        {"heartbeat", &s->heartbeat},         {"promise", &s->promise},
-        {"stop_margin", &s->stop_margin},     {"transfer_timeout", &s->transfer_timeout},
-        {"prefers_after", &s->prefers_after}, {"catch_up_timeout", &s->catch_up_timeout},
-        {"vote_refill", &s->vote_refill},
-    };
-    const struct {
-        const char *key;
-        uint32_t *number;
-    } numbers[] = {
-        {"batch_bytes", &s->batch_bytes},
-        {"batch_entries", &s->batch_entries},
-        {"inflight_max", &s->inflight_max},
-        {"uncommitted_entries", &s->uncommitted_entries},
-        {"uncommitted_bytes", &s->uncommitted_bytes},
-        {"vote_burst", &s->vote_burst},
-    };
-
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        if (strcmp(key, times[i].key) == 0) {
-            *times[i].time = ns_from_ms(atoll(value));
-            return true;
-        }
-    }
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (strcmp(key, numbers[i].key) == 0) {
-            *numbers[i].number = (uint32_t)atoll(value);
-            return true;
-        }
-    }
-    if (strcmp(key, "prefers_priority") == 0)
-        s->prefers_priority = strcmp(value, "yes") == 0;
-    else if (strcmp(key, "auto_failover") == 0)
-        s->auto_failover = strcmp(value, "yes") == 0;
-    else if (strcmp(key, "directories") == 0)
+    if (settings_take(&cluster->settings, key, value))
+        return true;
+    if (strcmp(key, "directories") == 0)
         cluster->has_directories = cluster->binds = strcmp(value, "yes") == 0;
     else if (strcmp(key, "upgraded") ==
              0) /* from 0.6.0: with directories that the members are not bound to */
@@ -100,6 +63,7 @@ static struct host *make(struct cluster *cluster, const char *word, const struct
     host->is_made = true;
     host->clock_from = cluster->now;
     host->clock_base = (gavel_ns)id * CLOCKS_APART;
+    host->settings = cluster->settings;
     host->stop_takes = NS_PER_MS;
     host->stopped_at = NEVER;
     disk_make(&host->disk, config, id);
@@ -123,7 +87,7 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
         if (value) {
             *value = '\0';
             if (!set(cluster, words[i], value + 1) && !set_member(cluster, words[i], value + 1))
-                return false;
+                return command_refuse(cluster, "\"%s=%s\" is no setting", words[i], value + 1);
         } else if (strcmp(words[i], "stopped") == 0) {
             is_stopped = true;
         } else if (strcmp(words[i], "priority") != 0) {
@@ -135,6 +99,7 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
         return true;
     }
     cluster->config.binds = cluster->binds;
+    prng_seed(&cluster->jitter, cluster->seed);
     for (i = 0; i < cluster->config.count; i++) {
         const char name[] = {name_of(cluster->config.members[i].id), '\0'};
         struct host *host = make(cluster, name, &cluster->config);
@@ -145,19 +110,6 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
             host_start(cluster, host);
     }
     return true;
-}
-
-/* join d: a new node that no configuration names yet */
-bool command_join(struct cluster *cluster, char **words, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        struct host *host = make(cluster, words[i], NULL);
-
-        if (!host)
-            return false;
-        host_start(cluster, host);
-    }
-    return count > 1;
 }
 
 static void give_entry(struct disk *disk, raft_term term)
@@ -188,18 +140,14 @@ static void give_log(struct disk *disk, char *terms)
     }
 }
 
-/* given a term=3 vote=b commit=2 log=1*3,2 : what is on the disk of a node that has not started yet */
-bool command_given(struct cluster *cluster, char **words, size_t count)
+/* What stands on the disk of a node that has not started yet, by words like term=3. */
+static bool give(struct cluster *cluster, struct host *host, char **words, size_t count)
 {
-    struct host *host = count > 1 ? command_node(cluster, words[1]) : NULL;
-
-    if (!host || host->is_alive)
-        return false;
-    for (size_t i = 2; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char *value = strchr(words[i], '=');
 
         if (!value)
-            return false;
+            return command_refuse(cluster, "\"%s\" is nothing on a disk; term=3 and log=1*3,2 are", words[i]);
         *value++ = '\0';
         if (strcmp(words[i], "term") == 0)
             host->disk.state.term = strtoull(value, NULL, 10);
@@ -209,8 +157,41 @@ bool command_given(struct cluster *cluster, char **words, size_t count)
             host->disk.state.commit = strtoull(value, NULL, 10);
         else if (strcmp(words[i], "log") == 0)
             give_log(&host->disk, value);
+        else if (strcmp(words[i], "directory") == 0)
+            host->disk.state.directory = strtoull(value, NULL, 10);
         else
-            return false;
+            return command_refuse(
+                cluster, "\"%s\" is nothing on a disk; term, vote, commit, log and directory are", words[i]);
     }
     return true;
+}
+
+/* join d e, join d term=3 log=1*3,2 directory=7: new nodes that no configuration names yet, maybe with
+ * something on the disk of the last */
+bool command_join(struct cluster *cluster, char **words, size_t count)
+{
+    struct host *hosts[NODES_MAX] = {NULL};
+    size_t made = 0;
+
+    for (; made + 1 < count && made < NODES_MAX && !strchr(words[made + 1], '='); made++) {
+        hosts[made] = make(cluster, words[made + 1], NULL);
+        if (!hosts[made])
+            return command_refuse(cluster, "\"%s\" is no node that can join; a to %c are, each once",
+                                  words[made + 1], 'a' + NODES_MAX - 1);
+    }
+    if (made == 0)
+        return command_refuse(cluster, "who joins? join d");
+    if (!give(cluster, hosts[made - 1], words + made + 1, count - made - 1))
+        return false;
+    for (size_t i = 0; i < made; i++)
+        host_start(cluster, hosts[i]);
+    return true;
+}
+
+/* given a term=3 vote=b commit=2 log=1*3,2 : what is on the disk of a node that has not started yet */
+bool command_given(struct cluster *cluster, char **words, size_t count)
+{
+    struct host *host = count > 1 ? command_node(cluster, words[1]) : NULL;
+
+    return host && !host->is_alive && give(cluster, host, words + 2, count - 2);
 }

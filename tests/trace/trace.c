@@ -48,8 +48,36 @@ static void command(struct theatre *theatre, FILE *out, const char *text)
         stage_command(theatre->stage, text);
 }
 
+/* Some things may not be written down as expected: the first line of the output that says one; NULL if none
+ * does. */
+static const char *fault_in(const char *output)
+{
+    static const char *const faults[] = {"ALARM: ", "cannot be understood:"};
+
+    for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+            if (strncmp(line, faults[i], strlen(faults[i])) == 0)
+                return line;
+    return NULL;
+}
+
+/* Tells of a fault in what the command in this line of the script has printed, with the reason before it. */
+static bool is_sound(const char *path, size_t line, const char *output)
+{
+    const char *fault = fault_in(output);
+
+    if (!fault)
+        return true;
+    if (fault[0] == 'A')
+        printf("# %s:%zu: %.*s\n", path, line, (int)strcspn(fault, "\n"), fault);
+    else /* the line before it says why */
+        printf("# %s:%zu: %.*s%s%.*s\n", path, line, (int)strcspn(fault, "\n"), fault,
+               fault > output ? "; " : "", (int)strcspn(output, "\n") * (fault > output), output);
+    return false;
+}
+
 /* What the script gives: its commands and comments as they stand, and the output of each command. */
-static char *play(const char *script)
+static char *play(const char *path, const char *script, bool *ret_is_sound)
 {
     char *result = NULL;
     size_t size = 0;
@@ -58,13 +86,23 @@ static char *play(const char *script)
     char *copy = strdup(script);
     char *rest = copy;
     char *line;
+    size_t number = 0;
 
+    *ret_is_sound = true;
     while ((line = strsep(&rest, "\n"))) {
+        size_t before;
+
+        number++;
         if (line[0] != '>' && line[0] != '#' && (line[0] != '\0' || !rest))
             continue;
         fprintf(out, "%s\n", line);
-        if (line[0] == '>')
-            command(&theatre, out, line + 1);
+        if (line[0] != '>')
+            continue;
+        fflush(out);
+        before = size;
+        command(&theatre, out, line + 1);
+        fflush(out);
+        *ret_is_sound = *ret_is_sound && is_sound(path, number, result + before);
     }
     if (theatre.stage)
         stage_free(theatre.stage);
@@ -73,24 +111,6 @@ static char *play(const char *script)
     free(copy);
     fclose(out);
     return result;
-}
-
-/* Some things may not be written down as expected. */
-static bool is_sound(const char *path, const char *text)
-{
-    static const char *const faults[] = {"\nALARM: ", "\ncannot be understood:"};
-
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        size_t at = 0;
-
-        while (text[at] && strncmp(text + at, faults[i], strlen(faults[i])) != 0)
-            at++;
-        if (text[at]) {
-            printf("# %s: %.*s\n", path, (int)strcspn(text + at + 1, "\n"), text + at + 1);
-            return false;
-        }
-    }
-    return true;
 }
 
 static void show_difference(const char *path, const char *expected, const char *actual)
@@ -135,9 +155,10 @@ int main(int argc, char **argv)
     printf("1..%d\n", argc - first);
     for (int i = first; i < argc; i++) {
         char *expected = read_file(argv[i]);
-        char *actual = play(expected);
+        bool is_all_sound;
+        char *actual = play(argv[i], expected, &is_all_sound);
         bool is_same = strcmp(expected, actual) == 0;
-        bool is_good = (is_same || (is_rewriting && rewrite(argv[i], actual))) && is_sound(argv[i], actual);
+        bool is_good = (is_same || (is_rewriting && rewrite(argv[i], actual))) && is_all_sound;
 
         if (!is_same && !is_rewriting)
             show_difference(argv[i], expected, actual);
