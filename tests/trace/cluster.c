@@ -4,6 +4,7 @@
 
 #include "trace/cluster.h"
 
+#include "trace/client.h"
 #include "trace/command.h"
 #include "trace/words.h"
 
@@ -43,7 +44,9 @@ void cluster_free(struct cluster *cluster)
         free(history->leaders);
     }
     packets_free(&cluster->in_flight);
+    clients_free(cluster);
     node_actions_done(&cluster->actions);
+    free(cluster->said.items);
     free(cluster);
 }
 
@@ -69,6 +72,7 @@ bool cluster_advance(struct cluster *cluster, gavel_ns end)
 {
     struct packet *packet = network_next(cluster);
     struct host *next = NULL;
+    const gavel_ns clients_at = clients_due_at(cluster);
     gavel_ns at = NEVER;
 
     for (raft_id id = 1; id <= NODES_MAX; id++) {
@@ -83,11 +87,13 @@ bool cluster_advance(struct cluster *cluster, gavel_ns end)
         at = packet->at;
     else
         packet = NULL;
-    if (ns_min(at, cluster->load_at) > end)
+    if (ns_min(ns_min(at, clients_at), cluster->load_at) > end)
         return false;
-    cluster->now = ns_max(cluster->now, ns_min(at, cluster->load_at));
-    if (cluster->load_at < at)
+    cluster->now = ns_max(cluster->now, ns_min(ns_min(at, clients_at), cluster->load_at));
+    if (cluster->load_at < ns_min(at, clients_at))
         propose_load(cluster);
+    else if (clients_at < at)
+        clients_do_due(cluster);
     else if (packet)
         network_deliver(cluster, packet);
     else

@@ -4,6 +4,7 @@
 
 #include "trace/command.h"
 
+#include "trace/client.h"
 #include "trace/words.h"
 
 #include <stdarg.h>
@@ -249,53 +250,6 @@ static bool act(struct cluster *cluster, struct host *host, char **words, size_t
     return true;
 }
 
-static bool elections(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    const struct raft_election *election;
-
-    (void)words;
-    for (size_t i = 0; (election = raft_election_at(&host->node.raft, i)); i++) {
-        fprintf(cluster->out, "            %c  ", name_of(host->id));
-        tell_election(cluster->out, election);
-        fputc('\n', cluster->out);
-    }
-    return count == 2;
-}
-
-static bool table(struct cluster *cluster, struct host *host, char **words, size_t count)
-{
-    (void)words;
-    fprintf(cluster->out, "            %c  has applied: ", name_of(host->id));
-    host_tell_words(host, cluster->out);
-    fputc('\n', cluster->out);
-    return count == 2;
-}
-
-static bool show(struct cluster *cluster, char **words, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        if (!command_node(cluster, words[i]))
-            return false;
-        tell_node(cluster, command_node(cluster, words[i]));
-    }
-    for (raft_id id = 1; count == 1 && id <= NODES_MAX; id++)
-        if (cluster->hosts[id].is_made)
-            tell_node(cluster, &cluster->hosts[id]);
-    return true;
-}
-
-/* watch append | heartbeat | nothing: which messages are told besides those that always are */
-static bool watch(struct cluster *cluster, char **words, size_t count)
-{
-    const unsigned appends = 1u << RAFT_MSG_APPEND | 1u << RAFT_MSG_APPEND_REPLY;
-
-    if (count != 2)
-        return false;
-    cluster->watches_heartbeats = strcmp(words[1], "heartbeat") == 0;
-    cluster->watched_kinds = strcmp(words[1], "nothing") == 0 ? 0 : appends;
-    return cluster->watches_heartbeats || cluster->watched_kinds == 0 || strcmp(words[1], "append") == 0;
-}
-
 /* load every 10ms | load off: proposals to whoever works, too many to tell of each */
 static bool load(struct cluster *cluster, char **words, size_t count)
 {
@@ -336,9 +290,16 @@ static const struct {
     {"jitter", command_jitter, NULL},
     {"bandwidth", command_bandwidth, NULL},
     {"obituary", command_obituary, NULL},
-    {"show", show, NULL},
-    {"watch", watch, NULL},
+    {"show", command_show, NULL},
+    {"watch", command_watch, NULL},
     {"load", load, NULL},
+    {"session", command_session, NULL},
+    {"alive", command_alive, NULL},
+    {"candidate", command_candidate, NULL},
+    {"resign", command_resign, NULL},
+    {"note", command_note, NULL},
+    {"close", command_close, NULL},
+    {"leader", command_leader, NULL},
     {"crash", NULL, crash},
     {"restart", restart, NULL},
     {"hang", NULL, hang},
@@ -360,8 +321,8 @@ static const struct {
     {"set", NULL, command_set},
     {"progress", NULL, command_progress},
     {"act", NULL, act},
-    {"elections", NULL, elections},
-    {"table", NULL, table},
+    {"elections", NULL, command_elections},
+    {"table", NULL, command_table},
 };
 
 bool command_run(struct cluster *cluster, char **words, size_t count)

@@ -38,6 +38,12 @@ bool command_disk_fails(struct cluster *cluster, struct host *host, char **words
 bool command_disk(struct cluster *cluster, struct host *host, char **words, size_t count);
 bool command_work_slow(struct cluster *cluster, struct host *host, char **words, size_t count);
 
+/* look.c: what a node is like, and what is told of. */
+bool command_show(struct cluster *cluster, char **words, size_t count);
+bool command_watch(struct cluster *cluster, char **words, size_t count);
+bool command_elections(struct cluster *cluster, struct host *host, char **words, size_t count);
+bool command_table(struct cluster *cluster, struct host *host, char **words, size_t count);
+
 /* progress.c: what a leader knows of the others. */
 bool command_progress(struct cluster *cluster, struct host *host, char **words, size_t count);
 

@@ -62,6 +62,10 @@ const char *word_of(const struct raft_entry *entry, int *ret_size)
 
     if (table_command_decode(entry->data, entry->size, &command) != GAVEL_OK)
         abort();
+    if (command.kind == TABLE_OPS) {
+        *ret_size = (int)strlen("(request)");
+        return "(request)";
+    }
     *ret_size = (int)command.value_size;
     return (const char *)command.value;
 }
@@ -129,14 +133,6 @@ void host_crash(struct cluster *cluster, struct host *host, bool is_kept)
     host->stopped_at = NEVER;
 }
 
-/* Of a node before a step. */
-struct host_before {
-    enum raft_role role;
-    raft_term term;
-    raft_id leader;
-    raft_index config_index;
-};
-
 static void apply(struct cluster *cluster, struct host *host, raft_index first, raft_index last)
 {
     char *line = NULL;
@@ -195,8 +191,7 @@ static void claim(struct cluster *cluster, struct host *host, const struct raft_
     referee_claim(cluster, host);
 }
 
-/* What Raft said, in its order. Whether a message may leave is for the node to say: not here. */
-static void carry(struct cluster *cluster, struct host *host, const struct raft_action *action)
+void host_carry(struct cluster *cluster, struct host *host, const struct raft_action *action)
 {
     switch (action->kind) {
     case RAFT_PERSIST:
@@ -223,77 +218,6 @@ static void carry(struct cluster *cluster, struct host *host, const struct raft_
     }
 }
 
-static void leave(struct cluster *cluster, struct host *host, struct packets *leaving)
-{
-    tell_sends(cluster, host, leaving);
-    for (size_t i = 0; i < leaving->count; i++)
-        network_send(cluster, host->id, &leaving->items[i].message);
-    packets_free(leaving);
-}
-
-/* What is told once a step, from what has changed. */
-static void tell_changes(struct cluster *cluster, const struct host *host, const struct host_before *before)
-{
-    const struct raft *raft = &host->node.raft;
-
-    if (raft->role != before->role || raft->state.term != before->term)
-        tell(cluster, host, "is %s in term %llu", raft_role_name(raft->role),
-             (unsigned long long)raft->state.term);
-    else if (raft->leader == 0 && before->leader != 0)
-        tell(cluster, host, "has no leader");
-    if (raft->leader != before->leader && raft->leader != 0 && raft->leader != host->id)
-        tell(cluster, host, "follows %c", name_of(raft->leader));
-    if (raft->config_index != before->config_index)
-        tell_members(cluster, host, "members from now on:");
-}
-
-/* The messages that may leave now: those that have waited for the disk, or those of this step. */
-static void gather(const struct cluster *cluster, bool have_waited, struct packets *ret_packets)
-{
-    const struct node_actions *actions = &cluster->actions;
-
-    for (size_t i = 0; i < actions->count; i++) {
-        const struct raft_message *message = actions->items[i].message;
-        const char *at = (const char *)message;
-        bool is_of_step =
-            at >= (const char *)&actions->raft && at < (const char *)&actions->raft + sizeof actions->raft;
-
-        if (actions->items[i].kind == NODE_SEND && is_of_step != have_waited)
-            packets_add(ret_packets, &(struct packet){.message = *message});
-    }
-}
-
-enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event)
-{
-    struct packets waited = {0}, leaving = {0};
-    const struct host_before before = {host->node.raft.role, host->node.raft.state.term,
-                                       host->node.raft.leader, host->node.raft.config_index};
-    struct node_event outer = {.kind = NODE_RAFT, .now = host_clock(cluster, host), .raft = event};
-    struct node_event next = {.kind = NODE_NEXT, .now = outer.now};
-    enum gavel_status status;
-
-    node_step(&host->node, &outer, &cluster->actions);
-    status = cluster->actions.status;
-    gather(cluster, true, &waited);
-    gather(cluster, false, &leaving);
-    leave(cluster, host, &waited);
-    tell_changes(cluster, host, &before);
-    cluster->said.count = cluster->actions.raft.count;
-    memcpy(cluster->said.items, cluster->actions.raft.items,
-           cluster->said.count * sizeof *cluster->said.items);
-    while (node_has_next(&host->node)) {
-        node_step(&host->node, &next, &cluster->actions);
-        for (size_t i = 0; i < cluster->actions.count; i++)
-            if (cluster->actions.items[i].kind == NODE_FAIL)
-                alarm_raise(cluster, host, "its table cannot be built");
-    }
-    for (size_t i = 0; i < cluster->said.count; i++)
-        carry(cluster, host, &cluster->said.items[i]);
-    leave(cluster, host, &leaving);
-    referee_check(cluster, host);
-    return status;
-}
-
 gavel_ns host_due_at(const struct cluster *cluster, const struct host *host)
 {
     gavel_ns at;
@@ -305,6 +229,8 @@ gavel_ns host_due_at(const struct cluster *cluster, const struct host *host)
     at = ns_min(host->stopped_at, host_real(cluster, host, raft_wake_at(&host->node.raft)));
     if (host->disk.write_count > 0)
         at = ns_min(at, host->disk.writes[0].at);
+    if (cluster->clients)
+        at = ns_min(at, ns_min(host->tick_at, host_real(cluster, host, node_tick_at(&host->node))));
     return at;
 }
 
@@ -338,6 +264,10 @@ void host_do_due(struct cluster *cluster, struct host *host)
         host->is_working = false;
         tell(cluster, host, "its work has stopped");
         (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+    } else if (cluster->clients &&
+               (host->tick_at <= cluster->now || node_tick_at(&host->node) <= host_clock(cluster, host))) {
+        host->tick_at = cluster->now + TICK_EVERY;
+        (void)host_step(cluster, host, (struct node_event){.kind = NODE_TICK});
     } else {
         (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_TIMER});
     }

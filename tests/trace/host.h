@@ -24,6 +24,7 @@
 #define NODES_MAX 9
 #define NETWORK_DELAY NS_PER_MS
 #define DISK_DELAY (NS_PER_MS / 10)
+#define TICK_EVERY (100 * NS_PER_MS)
 #define ALL_KINDS ((1u << RAFT_MESSAGE_KIND_COUNT) - 1)
 
 /* A change on its way to the disk. */
@@ -101,6 +102,7 @@ struct host {
 
     raft_index applied;
     bool has_applied; /* ever, by this directory */
+    gavel_ns tick_at; /* real; in stories with clients */
 };
 
 /* What all nodes must agree on. */
@@ -117,6 +119,12 @@ struct history {
     size_t leader_count;
     struct agreed *agreed; /* by index; owned */
     size_t agreed_count;
+};
+
+/* What Raft said in one event and all that it left to do. */
+struct said {
+    struct raft_action *items; /* owned */
+    size_t count;
 };
 
 struct cluster {
@@ -146,7 +154,8 @@ struct cluster {
     struct history histories[2]; /* of those that never forgot, and of those that were founded again */
     uint64_t words;              /* proposed so far */
     struct node_actions actions;
-    struct raft_actions said; /* by Raft, in the newest step */
+    struct said said;
+    struct clients *clients; /* programs, and what is forwarded for them; NULL in stories without any */
 };
 
 /* node.c */
@@ -155,7 +164,8 @@ gavel_ns host_clock(const struct cluster *cluster, const struct host *host);
 gavel_ns host_real(const struct cluster *cluster, const struct host *host, gavel_ns local);
 void host_start(struct cluster *cluster, struct host *host);
 void host_crash(struct cluster *cluster, struct host *host, bool is_kept);
-enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event);
+/* What Raft said. Whether a message may leave is for the node to say: not here. */
+void host_carry(struct cluster *cluster, struct host *host, const struct raft_action *action);
 gavel_ns host_due_at(const struct cluster *cluster, const struct host *host);
 void host_do_due(struct cluster *cluster, struct host *host);
 void host_free(struct host *host);
@@ -169,6 +179,10 @@ void host_tell_words(struct host *host, FILE *out);
 struct raft_entry word_entry(uint64_t number, const char *word, uint8_t bytes[WORD_BYTES_MAX]);
 const char *word_of(const struct raft_entry *entry, int *ret_size); /* of DATA */
 
+/* step.c: one event, and all that it leaves to do. `now` is filled in. */
+enum gavel_status host_step(struct cluster *cluster, struct host *host, struct node_event event);
+enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event);
+
 /* disk.c */
 void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);
 void disk_write(struct cluster *cluster, struct host *host, const struct raft_persist *persist);
@@ -181,6 +195,8 @@ void disk_free(struct disk *disk);
 
 /* network.c */
 void network_send(struct cluster *cluster, raft_id route, const struct raft_message *message);
+/* When so many bytes that leave now arrive. */
+gavel_ns network_arrives_at(struct cluster *cluster, raft_id from, raft_id to, uint64_t size);
 void packets_add(struct packets *packets, const struct packet *packet);
 void packets_remove(struct packets *packets, size_t which);
 void packet_done(struct packet *packet);

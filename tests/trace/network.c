@@ -85,9 +85,9 @@ static uint64_t size_of(const struct raft_message *message)
     return size;
 }
 
-/* When what leaves now arrives. */
-static gavel_ns arrives_at(struct cluster *cluster, struct link *link, uint64_t size)
+gavel_ns network_arrives_at(struct cluster *cluster, raft_id from, raft_id to, uint64_t size)
 {
+    struct link *link = &cluster->links[from][to];
     gavel_ns at = cluster->now;
 
     if (link->bandwidth > 0) {
@@ -116,7 +116,7 @@ void network_send(struct cluster *cluster, raft_id route, const struct raft_mess
     if (link->cut_kinds & (1u << message->kind))
         return;
     packet = (struct packet){
-        .at = arrives_at(cluster, link, size_of(message)),
+        .at = network_arrives_at(cluster, route, message->to, size_of(message)),
         .order = ++cluster->order,
         .is_held = (link->held_kinds & (1u << message->kind)) != 0,
         .route = route,

@@ -85,7 +85,7 @@ void referee_applied(struct cluster *cluster, struct host *host, raft_index inde
     agreed = &history->agreed[index - 1];
     if (entry->kind == RAFT_ENTRY_DATA)
         word = word_of(entry, &size);
-    if (asprintf(&text, "%d:%.*s", (int)entry->kind, size, word) < 0)
+    if (asprintf(&text, "%d:%u:%.*s", (int)entry->kind, entry->size, size, word) < 0)
         abort();
     if (!agreed->text) {
         *agreed = (struct agreed){.term = entry->term, .text = text};
