@@ -108,7 +108,7 @@
     X(SNAPSHOT_NOT_TAKEN,     "snapshot-not-taken", "a node that takes the leader's snapshot goes on with the table that it had") \
     X(SNAPSHOT_GOES_BACK,     "snapshot-goes-back", "a snapshot is used although the log begins after it already") \
     X(ORDER_WAITS_FOR_EVER,   "order-waits-for-ever", "an order is not answered when its time is up") \
-    X(TRANSFER_TO_ANYBODY,    "transfer-to-anybody", "an order to hand over to one node is told as done when another is elected") \
+    X(TRANSFER_TOLD_EARLY,    "transfer-told-early", "an order to hand over is told as done as soon as its node leads no more") \
     X(STEP_DOWN_TOLD_EARLY,   "step-down-told-early", "an order to step down is told as done while the work still stops") \
     X(MEMBERS_TOLD_EARLY,     "members-told-early", "a change of members is told as done before it is committed") \
     X(RECORD_OUTLIVES_MEMBER, "record-outlives-member", "a member is removed and its record stays, so it is added again") \

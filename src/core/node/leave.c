@@ -57,9 +57,9 @@ bool node_has_left(const struct node *node, gavel_ns now)
     const struct node_leaving *leaving = &node->leaving;
     bool has_stopped = node->raft.work == RAFT_WORK_NONE;
 
-    if (PLANTED(LEAVES_WHILE_WORKING))
-        has_stopped = true;
     if (!leaving->is_stopping)
         return false;
+    if (PLANTED(LEAVES_WHILE_WORKING))
+        return true;
     return now >= leaving->stop_at || (has_stopped && !(leads(node) && node->raft.peer_count > 0));
 }

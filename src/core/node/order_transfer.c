@@ -133,8 +133,6 @@ static bool settle_by_other(struct node *node, struct node_pending *p)
 
     if (p->has_begun || p->elected || node->raft.role == RAFT_LEADER || node->raft.leader == 0)
         return false;
-    if (PLANTED(TRANSFER_TO_ANYBODY))
-        is_right = true;
     node_answer_order(node, p, is_right ? GAVEL_OK : GAVEL_ERR_LEADER_TRANSFER_FAILED,
                       "another node was elected meanwhile");
     return true;
@@ -153,6 +151,10 @@ bool node_settle_transfer(struct node *node, const struct node_moment *moment, s
         /* Another may have been faster, and does not know yet that it is to hand over. */
         (void)take_over(node, moment, p); /* refused: it may be a voter again before its time is up */
         return false;
+    }
+    if (PLANTED(TRANSFER_TOLD_EARLY) && !p->has_begun && node->raft.role != RAFT_LEADER) {
+        node_answer_order(node, p, GAVEL_OK, "%s leads now", p->order.name);
+        return true;
     }
     if (p->elected && said && said->is_working && said->term > p->term) {
         node_answer_order(node, p, GAVEL_OK, "%s leads now", node_name_of(node, p->elected, name));
