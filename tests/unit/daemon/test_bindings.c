@@ -31,6 +31,7 @@ static int set_up(void **state)
 {
     struct stage *stage = calloc(1, sizeof *stage);
     struct consensus *c = &stage->consensus;
+    struct node_addresses *addresses = &c->node.members.addresses;
     const struct log log = {.level = LOG_INFO, .format = LOG_LOGFMT, .fd = memfd_create("log", MFD_CLOEXEC)};
 
     assert_true(log.fd >= 0);
@@ -47,10 +48,10 @@ static int set_up(void **state)
     c->node.raft.config.count = 3;
     for (raft_id id = SELF; id <= SILENT; id++) {
         c->node.raft.config.members[id - 1] = (struct raft_member){.id = id, .is_voter = true};
-        c->addresses.entries[id - 1].id = id;
-        (void)snprintf(c->addresses.entries[id - 1].name, sizeof c->addresses.entries->name, "n%d", (int)id);
+        addresses->entries[id - 1].id = id;
+        (void)snprintf(addresses->entries[id - 1].name, sizeof addresses->entries->name, "n%d", (int)id);
     }
-    c->addresses.count = 3;
+    addresses->count = 3;
     c->node.raft.peer_count = 2;
     c->node.raft.peers[0] = (struct raft_peer){.id = TOLD, .directory = 77};
     c->node.raft.peers[1] = (struct raft_peer){.id = SILENT};
