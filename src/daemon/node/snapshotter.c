@@ -8,6 +8,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+/* The nice value: a snapshot takes a second of the processor where there are many groups, and is not urgent.
+ */
+#define LATER 15
 
 void snapshotter_job_free(struct snapshotter_job *job)
 {
@@ -34,6 +39,7 @@ static void *run(void *user)
     struct snapshotter *snapshotter = user;
     struct pollfd poll_of = {.fd = snapshotter->jobs.fd, .events = POLLIN};
 
+    (void)setpriority(PRIO_PROCESS, 0, LATER); /* of this thread, on Linux; lowering it is always permitted */
     while (!atomic_load(&snapshotter->is_ending)) {
         struct snapshotter_job *job = (struct snapshotter_job *)mailbox_take(&snapshotter->jobs);
 

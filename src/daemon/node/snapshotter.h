@@ -6,9 +6,8 @@
  * and decodes one of the leader into a table. The consensus thread gives it
  * jobs and gets them back; `done.fd` becomes readable then.
  *
- * It has ordinary priority, not a low one: memory that it allocates may be freed
- * by the consensus thread, which would wait for the allocator's lock if this
- * thread were starved while it has it.
+ * It has a low priority: on a machine with few processors the threads that serve
+ * clients would wait for it otherwise.
  */
 #ifndef DAEMON_NODE_SNAPSHOTTER_H
 #define DAEMON_NODE_SNAPSHOTTER_H
