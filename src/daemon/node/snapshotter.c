@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The nice value: a snapshot takes a second of the processor where there are many groups, and is not urgent.
- */
+/* The nice value: a snapshot of many groups takes a second of a processor, and is not urgent. */
 #define LATER 15
 
 void snapshotter_job_free(struct snapshotter_job *job)
