@@ -125,6 +125,8 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     memset(p, 0, sizeof *p);
     prng_seed(&prng, seed * UINT64_C(0x9e3779b97f4a7c15) + 5);
     drawn = 3 + (unsigned)prng_below(&prng, 3);
+    if (seed % 40 == 0)
+        drawn = 1; /* every client is connected to the leader itself */
     p->is_quiet = prng_chance(&prng, 120);
     cluster_profile_draw(&p->cluster, &prng, nodes ? nodes : drawn, duration, without | NOT_HERE);
     p->faults = draw_faults(&prng, p->cluster.mood) & ~without;
