@@ -23,6 +23,21 @@ static void watch_processes(struct node *node, const struct table_outcome *outco
     }
 }
 
+/*
+ * The front end has what it proposed in decoded form. That its bytes mean the same is known from how they
+ * were made: this is only to notice a mistake of ours, cheaply.
+ */
+static enum gavel_status apply_entry(struct node *node, raft_index index, const struct raft_entry *entry)
+{
+    struct table_outcome *outcome = &node->actions->outcome;
+    const Gavel__Command *command = frontend_command(&node->frontend, index, entry->term);
+
+    if (!command)
+        return table_apply_ops(node->table, index, entry->data, entry->size, outcome);
+    ASSERT(TABLE_COMMAND_HEAD_BYTES + gavel__command__get_packed_size(command) == entry->size);
+    return table_apply_command(node->table, index, command, outcome);
+}
+
 static void apply(struct node *node, const struct node_moment *moment, raft_index index)
 {
     const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
@@ -35,7 +50,7 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
     ASSERT(index > node->table->index);
     ASSERT(index <= node->raft.commit);
     if (entry->kind == RAFT_ENTRY_DATA) {
-        status = table_apply_ops(node->table, index, entry->data, entry->size, outcome);
+        status = apply_entry(node, index, entry);
         if (status == GAVEL_ERR_NO_MEMORY) {
             node_act(node, NODE_FAIL)->failure = status;
             return;

@@ -29,10 +29,10 @@ void node_take_forwarded(struct node *node, const struct node_moment *moment,
     if (client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)
         return; /* of a newer program, or there is no memory: it is asked again, or times out */
     if (forwarded->is_answer)
-        forwarder_reply(&node->forwarder, moment->now, forwarded->number, frame);
+        forwarder_reply(&node->forwarder, moment->now, forwarded->number, &frame);
     else if (forwarded->number != NODE_NUMBER_OF_DEATHS)
         frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now),
-                      moment->wall_ms, ticket, frame);
+                      moment->wall_ms, ticket, &frame);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
         frontend_report_deaths(&node->frontend, moment->now, moment->wall_ms,
                                (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
@@ -81,7 +81,7 @@ bool node_take_own_reply(struct node *node, const struct node_moment *moment)
         reply->size = CLIENT_LENGTH_BYTES; /* an empty frame */
     if (client_frame_unpack(reply->bytes + CLIENT_LENGTH_BYTES, reply->size - CLIENT_LENGTH_BYTES, &frame,
                             &reason) == GAVEL_OK) {
-        forwarder_reply(&node->forwarder, moment->now, reply->ticket.tag, frame);
+        forwarder_reply(&node->forwarder, moment->now, reply->ticket.tag, &frame);
         client_frame_free(frame);
     }
     frontend_reply_free(reply);
@@ -91,12 +91,19 @@ bool node_take_own_reply(struct node *node, const struct node_moment *moment)
 bool node_take_own_delivery(struct node *node, const struct node_moment *moment)
 {
     struct forwarder_delivery delivery;
+    Gavel__ClientFrame *frame;
+    const char *reason;
 
     if (!forwarder_take_delivery(&node->forwarder, &delivery))
         return false;
     ASSERT(delivery.node == node->raft.state.id); /* others are handed out at once */
+    if (client_frame_unpack(delivery.bytes, delivery.size, &frame, &reason) != GAVEL_OK) {
+        forwarder_unsent(&node->forwarder, moment->now, delivery.number); /* no memory: again in a moment */
+        return true;
+    }
     frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), moment->wall_ms,
-                  (struct frontend_ticket){.tag = delivery.number}, delivery.frame);
+                  (struct frontend_ticket){.tag = delivery.number}, &frame);
+    client_frame_free(frame);
     return true;
 }
 

@@ -20,6 +20,7 @@
 
 #include "core/session/forwarder_internal.h"
 #include "wire/client.h"
+#include "wire/client_survey.h"
 
 #include <stdlib.h>
 
@@ -44,7 +45,6 @@ static void forwarding_free(struct forwarder_forwarding *forwarding)
     for (size_t i = 0; i < forwarding->part_count; i++)
         forwarder_answer_free(forwarding->parts[i].answer);
     forwarder_answer_free(forwarding->answer);
-    client_frame_free(forwarding->frame);
     free(forwarding->bytes);
     free(forwarding->parts);
     free(forwarding->sessions);
@@ -142,7 +142,7 @@ static void renumber(struct forwarder *forwarder, struct forwarder_forwarding *f
 static void carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
 {
     ASSERT(forwarder->leader != 0);
-    ASSERT(forwarding->frame);
+    ASSERT(forwarding->bytes);
     if (!forwarding->may_repeat)
         ASSERT(!forwarding->is_out); /* what must not be carried twice is under way once at the most */
     if (forwarding->has_been_out && !forwarding->may_repeat)
@@ -177,7 +177,6 @@ bool forwarder_take_delivery(struct forwarder *forwarder, struct forwarder_deliv
         forwarder->counts.again++;
     *ret_delivery = (struct forwarder_delivery){.node = forwarding->node,
                                                 .number = forwarding->number,
-                                                .frame = forwarding->frame,
                                                 .bytes = forwarding->bytes + CLIENT_LENGTH_BYTES,
                                                 .size = forwarding->size - CLIENT_LENGTH_BYTES};
     return true;
@@ -244,11 +243,12 @@ static void work(struct forwarder *forwarder, gavel_ns now)
         forwarder->wake_at = ns_min(forwarder->wake_at, now + FORWARDER_MORE);
 }
 
-/* Its frame as it will be carried: packed, and a copy of its own. */
+/* Its frame as it will be carried: packed. */
 static enum gavel_status seal(struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *frame,
                               const char **ret_reason)
 {
     enum gavel_status status = client_frame_pack(frame, &forwarding->bytes, &forwarding->size);
+    const char *reason;
 
     if (status == GAVEL_ERR_NO_MEMORY) {
         *ret_reason = "the node is out of memory; try again later";
@@ -258,8 +258,12 @@ static enum gavel_status seal(struct forwarder_forwarding *forwarding, const Gav
         *ret_reason = "it is larger than what can be carried; ask for less at once";
         return GAVEL_ERR_TOO_LARGE;
     }
-    return client_frame_unpack(forwarding->bytes + CLIENT_LENGTH_BYTES,
-                               forwarding->size - CLIENT_LENGTH_BYTES, &forwarding->frame, ret_reason);
+    forwarding->what = frame->what_case;
+    /* Whoever decides decodes it; what it could not take is refused here. */
+    reason = client_survey(forwarding->bytes + CLIENT_LENGTH_BYTES, forwarding->size - CLIENT_LENGTH_BYTES);
+    if (reason)
+        *ret_reason = reason;
+    return reason ? GAVEL_ERR_INVALID : GAVEL_OK;
 }
 
 /* Takes a sealed forwarding into the list, and carries it at once if that can be. */
@@ -267,7 +271,7 @@ static void send_off(struct forwarder *forwarder, gavel_ns now, struct forwarder
 {
     bool may_carry = forwarder->leader != 0 && !forwarder->is_doubted;
 
-    ASSERT(forwarding->frame);
+    ASSERT(forwarding->bytes);
     ASSERT(!forwarding->has_been_out);
     forwarding->number = ++forwarder->numbers;
     if (is_keep_alive(forwarding)) {
@@ -456,7 +460,7 @@ void forwarder_forget(struct forwarder *forwarder, uint64_t client)
         if (forwarding->part_count > 0 || forwarding->client != client)
             continue;
         forwarding->is_gone = true;
-        if (forwarding->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK)
+        if (forwarding->what == GAVEL__CLIENT_FRAME__WHAT_ASK)
             drop(forwarder, forwarding); /* of a question the answer is all there is */
     }
 }
@@ -471,14 +475,13 @@ static void refused(struct forwarder *forwarder, gavel_ns now, struct forwarder_
     forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
 }
 
-void forwarder_reply(struct forwarder *forwarder, gavel_ns now, uint64_t number,
-                     const Gavel__ClientFrame *frame)
+void forwarder_reply(struct forwarder *forwarder, gavel_ns now, uint64_t number, Gavel__ClientFrame **frame)
 {
     struct forwarder_forwarding wanted = {.number = number};
     struct forwarder_forwarding *forwarding = RB_FIND(forwarder_numbers, &forwarder->by_number, &wanted);
     enum gavel_status status;
 
-    if (!forwarding || !forwarder_status_of(forwarding, frame, &status))
+    if (!forwarding || !forwarder_status_of(forwarding, *frame, &status))
         return;
     if (status == GAVEL_ERR_NOT_LEADER) {
         refused(forwarder, now, forwarding);

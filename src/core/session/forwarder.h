@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The forwarder: carries what the clients of this node ask to whoever leads the
+ * The forwarder carries what the clients of this node ask to the leader of the
  * cluster, and brings the answer back. Pure: it calls nobody; the caller takes
  * out what is to be delivered and what is answered.
  *
@@ -51,10 +51,9 @@
 
 /* A frame on its way to the leader; borrowed until the forwarder is asked for anything else. */
 struct forwarder_delivery {
-    uint64_t node;   /* to whom; maybe ourselves */
-    uint64_t number; /* comes back with forwarder_reply() or forwarder_unsent() */
-    const Gavel__ClientFrame *frame;
-    const uint8_t *bytes; /* the same, packed, without a length before it */
+    uint64_t node;        /* to whom; maybe ourselves */
+    uint64_t number;      /* comes back with forwarder_reply() or forwarder_unsent() */
+    const uint8_t *bytes; /* of the frame, without a length before it */
     size_t size;
 };
 
@@ -121,9 +120,9 @@ GAVEL_CHECKED enum gavel_status forwarder_take(struct forwarder *forwarder, gave
 /* That client is gone: its forwardings go on, and their answers are for nobody. */
 void forwarder_forget(struct forwarder *forwarder, uint64_t client);
 
-/* An answer from a frontend, for the forwarded request of that number. Late or repeated ones are harmless. */
-void forwarder_reply(struct forwarder *forwarder, gavel_ns now, uint64_t number,
-                     const Gavel__ClientFrame *frame);
+/* An answer from a frontend, for the forwarded request of that number. Late or repeated ones are harmless.
+ * May take the frame: sets it to NULL. */
+void forwarder_reply(struct forwarder *forwarder, gavel_ns now, uint64_t number, Gavel__ClientFrame **frame);
 
 /* Who leads, as far as this node knows; carries everything again if that has changed. */
 void forwarder_leader(struct forwarder *forwarder, gavel_ns now, uint64_t leader, uint64_t term);

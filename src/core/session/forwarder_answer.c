@@ -16,14 +16,21 @@
 /* protobuf-c has no const; whoever gets the frame does not write. */
 static char *text_of(const char *text) { return (char *)(uintptr_t)text; }
 
-static void say(struct forwarder *forwarder, struct forwarder_answer **answer, uint64_t client,
-                const Gavel__ClientFrame *frame)
+/* Hands over the frame; NULL: there was no memory for it. */
+static void hand_over(struct forwarder *forwarder, struct forwarder_answer **answer, uint64_t client,
+                      Gavel__ClientFrame *frame)
 {
     ASSERT(*answer);
     (*answer)->client = client;
-    (*answer)->frame = client_frame_copy(frame);
+    (*answer)->frame = frame;
     STAILQ_INSERT_TAIL(&forwarder->answers, *answer, next);
     *answer = NULL;
+}
+
+static void say(struct forwarder *forwarder, struct forwarder_answer **answer, uint64_t client,
+                const Gavel__ClientFrame *frame)
+{
+    hand_over(forwarder, answer, client, client_frame_copy(frame));
 }
 
 struct forwarder_answer *forwarder_take_answer(struct forwarder *forwarder)
@@ -88,15 +95,14 @@ void forwarder_fail_forwarding(struct forwarder *forwarder, struct forwarder_for
                            GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE, status, message);
     }
     if (forwarding->part_count == 0 && !forwarding->is_gone)
-        forwarder_fail(forwarder, &forwarding->answer, forwarding->client, forwarding->tag,
-                       forwarding->frame->what_case, status, message);
+        forwarder_fail(forwarder, &forwarding->answer, forwarding->client, forwarding->tag, forwarding->what,
+                       status, message);
 }
 
 bool forwarder_status_of(const struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *answer,
                          enum gavel_status *ret_status)
 {
-    Gavel__ClientFrame__WhatCase question =
-        forwarding->frame ? forwarding->frame->what_case : GAVEL__CLIENT_FRAME__WHAT__NOT_SET;
+    Gavel__ClientFrame__WhatCase question = forwarding->what;
 
     if (question == GAVEL__CLIENT_FRAME__WHAT_REQUEST && answer->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY)
         *ret_status = (enum gavel_status)answer->reply->status;
@@ -156,31 +162,25 @@ static void share_kept(struct forwarder *forwarder, struct forwarder_forwarding 
 }
 
 void forwarder_answer_forwarding(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
-                                 const Gavel__ClientFrame *answer)
+                                 Gavel__ClientFrame **answer)
 {
-    Gavel__ClientFrame frame = *answer;
-    Gavel__Reply reply;
-    Gavel__Answer read;
+    Gavel__ClientFrame *frame = *answer;
 
-    if (answer->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT) {
-        if (answer->kept->status == GAVEL_OK)
-            share_kept(forwarder, forwarding, answer->kept);
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT) {
+        if (frame->kept->status == GAVEL_OK)
+            share_kept(forwarder, forwarding, frame->kept);
         else
-            forwarder_fail_forwarding(forwarder, forwarding, (enum gavel_status)answer->kept->status, "");
+            forwarder_fail_forwarding(forwarder, forwarding, (enum gavel_status)frame->kept->status, "");
         return;
     }
     if (forwarding->is_gone)
         return;
-    if (answer->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY) {
-        reply = *answer->reply;
-        reply.tag = forwarding->tag;
-        frame.reply = &reply;
-    } else {
-        read = *answer->answer;
-        read.tag = forwarding->tag;
-        frame.answer = &read;
-    }
-    say(forwarder, &forwarding->answer, forwarding->client, &frame);
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY)
+        frame->reply->tag = forwarding->tag;
+    else
+        frame->answer->tag = forwarding->tag;
+    *answer = NULL;
+    hand_over(forwarder, &forwarding->answer, forwarding->client, frame);
 }
 
 static bool make_room(void **array, size_t *capacity, size_t wanted, size_t size)

@@ -36,8 +36,8 @@ struct forwarder_forwarding {
     uint64_t term;
     gavel_ns again_at; /* if it is out: carried again then; NEVER */
     gavel_ns give_up_at;
-    Gavel__ClientFrame *frame; /* of a keep-alive that still gathers NULL */
-    uint8_t *bytes;            /* with the length before it */
+    Gavel__ClientFrame__WhatCase what; /* of a keep-alive that still gathers not set */
+    uint8_t *bytes;                    /* of the frame, with the length before it */
     size_t size;
     struct forwarder_part *parts; /* of a keep-alive */
     size_t part_count;
@@ -60,9 +60,10 @@ void forwarder_fail(struct forwarder *forwarder, struct forwarder_answer **answe
 void forwarder_fail_forwarding(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
                                enum gavel_status status, const char *message);
 
-/* Hands the answer to everybody who waits for this forwarding; it is one of the right kind. */
+/* Hands the answer to everybody who waits for this forwarding; it is one of the right kind. May take the
+ * frame: sets it to NULL. */
 void forwarder_answer_forwarding(struct forwarder *forwarder, struct forwarder_forwarding *forwarding,
-                                 const Gavel__ClientFrame *answer);
+                                 Gavel__ClientFrame **answer);
 
 /* The status that an answer to this forwarded request carries. False if it is no answer to it at all. */
 bool forwarder_status_of(const struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *answer,

@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
+#include "wire/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,19 @@ void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count)
     free(verdicts);
 }
 
+/* Its operations may be those of the frame that asked for them. */
+static void command_free(struct frontend_waiting *waiting)
+{
+    if (waiting->command && waiting->is_lent) {
+        free(waiting->command->ops);
+        free(waiting->command);
+    } else if (waiting->command) {
+        gavel__command__free_unpacked(waiting->command, NULL);
+    }
+    client_frame_free(waiting->frame);
+    free(waiting->ops);
+}
+
 static void waiting_free(struct frontend *frontend, struct frontend_waiting *waiting)
 {
     if (waiting->session != 0 && RB_FIND(frontend_requests, &frontend->requests, waiting) == waiting)
@@ -72,7 +86,7 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
     if (waiting->opening)
         waiting->opening->campaigns = NULL;
     frontend_verdicts_free(waiting->verdicts, waiting->command->n_ops);
-    gavel__command__free_unpacked(waiting->command, NULL);
+    command_free(waiting);
     free(waiting->bytes);
     free(waiting);
     if (!frontend->is_open && frontend->waiting_count == 0)
@@ -211,8 +225,9 @@ static void refuse(struct frontend *frontend, struct frontend_ticket ticket, con
 }
 
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
-                   struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+                   struct frontend_ticket ticket, Gavel__ClientFrame **taken)
 {
+    const Gavel__ClientFrame *frame = *taken;
     const struct frontend_moment moment = {.now = now, .wall_ms = wall_ms};
 
     if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST &&
@@ -232,7 +247,7 @@ void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int
         return;
     }
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        frontend_request(frontend, &moment, ticket, frame->request);
+        frontend_request(frontend, &moment, ticket, taken);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
         frontend_keep_alive(frontend, now, ticket, frame->keep_alive);
     else
@@ -270,13 +285,30 @@ void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wal
             chosen[chosen_count++] = (Gavel__Op *)(uintptr_t)ops[i]; /* packing does not write to it */
         if (chosen_count == TABLE_OPS_MAX || (i + 1 == count && chosen_count > 0)) {
             /* Without room they are told again by whoever watches, or time has it that they end. */
-            (void)!frontend_draft(frontend, &moment, NULL, chosen, chosen_count, NULL, &waiting);
+            (void)!frontend_draft(frontend, &moment, NULL, chosen, chosen_count, false, NULL, &waiting);
             chosen_count = 0;
         }
     }
 }
 
 /* ---- the line ---- */
+
+/* A command with these operations, which are not copied. */
+static Gavel__Command *command_of(const Gavel__Command *command, Gavel__Op *const *ops, size_t count)
+{
+    Gavel__Command *copy = malloc(sizeof *copy);
+    Gavel__Op **list = malloc(count * sizeof *list);
+
+    if (!copy || !list) {
+        free(copy);
+        free(list);
+        return NULL;
+    }
+    memcpy(list, ops, count * sizeof *list);
+    *copy = *command;
+    copy->ops = list;
+    return copy;
+}
 
 static enum gavel_status encode(const struct frontend *frontend, struct frontend_waiting *waiting,
                                 const Gavel__Request *request, Gavel__Op *const *ops, size_t count)
@@ -294,7 +326,11 @@ static enum gavel_status encode(const struct frontend *frontend, struct frontend
     status = table_ops_encode(&command, &waiting->bytes, &waiting->size);
     if (status != GAVEL_OK)
         return status;
-    /* What was asked is gone by the time of the outcome; this is our own copy of it. */
+    if (waiting->is_lent) {
+        waiting->command = command_of(&command, ops, count);
+        return waiting->command ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
+    }
+    /* What was said is gone by the time of the outcome; this is our own copy of it. */
     status = table_command_decode(waiting->bytes, waiting->size, &head);
     if (status != GAVEL_OK)
         return status;
@@ -317,7 +353,8 @@ static void put_in_line(struct frontend *frontend, struct frontend_waiting *wait
 
 enum gavel_status frontend_draft(struct frontend *frontend, const struct frontend_moment *moment,
                                  const Gavel__Request *request, Gavel__Op *const *ops, size_t count,
-                                 struct frontend_verdict *verdicts, struct frontend_waiting **ret_waiting)
+                                 bool is_lent, struct frontend_verdict *verdicts,
+                                 struct frontend_waiting **ret_waiting)
 {
     struct frontend_waiting *waiting = NULL;
     enum gavel_status status = GAVEL_ERR_STORE_UNAVAILABLE;
@@ -330,6 +367,7 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     if (!waiting)
         goto out;
     waiting->wall_ms = moment->wall_ms;
+    waiting->is_lent = is_lent;
     status = encode(frontend, waiting, request, ops, count);
     if (status != GAVEL_OK)
         goto out;
@@ -362,8 +400,7 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     return GAVEL_OK;
 out:
     if (waiting) {
-        if (waiting->command)
-            gavel__command__free_unpacked(waiting->command, NULL);
+        command_free(waiting);
         free(waiting->bytes);
         free(waiting);
     }
@@ -375,7 +412,7 @@ enum gavel_status frontend_draft_opening(struct frontend *frontend, const struct
                                          Gavel__Op *op, struct frontend_waiting *waiting)
 {
     struct frontend_waiting *opening;
-    enum gavel_status status = frontend_draft(frontend, moment, NULL, &op, 1, NULL, &opening);
+    enum gavel_status status = frontend_draft(frontend, moment, NULL, &op, 1, false, NULL, &opening);
 
     ASSERT(waiting->index == 0);
     if (status != GAVEL_OK) {
@@ -525,6 +562,15 @@ static void unhear(struct frontend *frontend, uint64_t id)
 
     if (heard)
         heard->heard_at = frontend->began_at;
+}
+
+const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term)
+{
+    const struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
+
+    while (waiting && waiting->index < index)
+        waiting = TAILQ_NEXT(waiting, in_list);
+    return waiting && waiting->index == index && waiting->term == term ? waiting->command : NULL;
 }
 
 void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The frontend: where the leader of the cluster takes what clients ask, and answers
- * it. Pure: the caller hands in frames, the time and what was applied, and
+ * The frontend takes what clients ask the leader of the cluster, and answers it.
+ * Pure: the caller hands in frames, the time and what was applied, and
  * takes out commands for the log and answers. The frontend calls nobody.
  *
  *     Request ──► check ──► batch ──► (Raft commits, the table applies) ──► frontend_applied() ──► Reply
@@ -131,16 +131,17 @@ void frontend_reply_free(struct frontend_reply *reply); /* safe on NULL */
 
 /* The leader has claimed: this term's no-op is applied, and there is a lease. */
 void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now);
-/* It leads no more: who waits is told ERR_NOT_LEADER; whoever forwarded it asks the next leader. */
+/* It no longer leads: requests that wait are answered with ERR_NOT_LEADER, and their forwarders ask the next
+ * leader. */
 void frontend_close(struct frontend *frontend);
 
 /*
  * A frame Request, KeepAlive or Ask; anything else is answered with a Reply ERR_INVALID. Checked here; it
  * comes from anybody. While the frontend is closed the answer is a Reply, Kept or Answer with ERR_NOT_LEADER.
- * `is_working` says whether the lease holds at `now`.
+ * `is_working` says whether the lease holds at `now`. May take the frame: sets it to NULL.
  */
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
-                   struct frontend_ticket ticket, const Gavel__ClientFrame *frame);
+                   struct frontend_ticket ticket, Gavel__ClientFrame **frame);
 
 /* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
  * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. They are in the next batch.
@@ -156,6 +157,10 @@ void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wal
 bool frontend_has_batch(const struct frontend *frontend);
 bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_batch);
 void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term);
+
+/* The command of that entry as it was decoded, if it is ours: its bytes need not be decoded again. NULL: it
+ * is another's. Borrowed until frontend_applied(). */
+const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term);
 
 /*
  * Entry `index` of `term` was applied; results as table_apply_ops() gave them, borrowed. Called for every

@@ -237,7 +237,7 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
             break;
     }
     if (count > 0) /* without memory they are forgotten another time */
-        (void)!frontend_draft(frontend, moment, NULL, list, count, NULL, &waiting);
+        (void)!frontend_draft(frontend, moment, NULL, list, count, false, NULL, &waiting);
 }
 
 /* ---- any ---- */

@@ -24,6 +24,8 @@ struct frontend_verdict {
     char *message; /* owned; NULL: none, or there was no memory for it */
 };
 
+struct frontend_op;
+
 /* One command on its way through the log. */
 struct frontend_waiting {
     TAILQ_ENTRY(frontend_waiting) in_list;
@@ -31,6 +33,7 @@ struct frontend_waiting {
     bool has_asker;    /* somebody waits for the outcome */
     bool is_in_flight; /* counted in flight_ops */
     bool is_ours;      /* the leader's own: nobody has asked for it */
+    bool is_lent;      /* the operations of the command are in `frame` and `ops` */
     struct frontend_ticket ticket;
     uint64_t tag; /* of the Request */
     uint64_t session;
@@ -41,6 +44,8 @@ struct frontend_waiting {
     uint8_t *bytes; /* of the command; NULL once it is proposed */
     size_t size;
     Gavel__Command *command;           /* as it stands in the log */
+    Gavel__ClientFrame *frame;         /* that its operations are in; NULL: they are its own */
+    struct frontend_op *ops;           /* those that were decided anew; likewise */
     struct frontend_verdict *verdicts; /* one for each operation; NULL: none is refused here */
 
     /* Of a request that opens its session and campaigns: two commands, one right behind the other. */
@@ -54,13 +59,14 @@ struct frontend_waiting {
 /* ---- frontend.c ---- */
 
 /*
- * Puts a command in line for the next batch: `ops` are borrowed, verdicts are handed over, also on failure.
+ * Puts a command in line for the next batch: verdicts are handed over, also on failure. `ops` are borrowed;
+ * or, if is_lent, for as long as the command waits, and the caller has it own what they are in.
  * ERR_NO_MEMORY, ERR_INVALID (too large), ERR_STORE_UNAVAILABLE (too many are under way).
  */
 GAVEL_CHECKED enum gavel_status frontend_draft(struct frontend *frontend,
                                                const struct frontend_moment *moment,
                                                const Gavel__Request *request, Gavel__Op *const *ops,
-                                               size_t count, struct frontend_verdict *verdicts,
+                                               size_t count, bool is_lent, struct frontend_verdict *verdicts,
                                                struct frontend_waiting **ret_waiting);
 /* Puts the opening of its session right before a command that is in line. ERR_NO_MEMORY: nothing is in line
  * any more. */
@@ -73,7 +79,7 @@ void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count); /*
 /* ---- frontend_request.c ---- */
 
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
-                      struct frontend_ticket ticket, const Gavel__Request *request);
+                      struct frontend_ticket ticket, Gavel__ClientFrame **frame);
 
 /* ---- frontend_decide.c: what only the leader can decide ---- */
 
@@ -180,17 +186,17 @@ char *frontend_sentence(const char *format, ...) __attribute__((format(printf, 1
 
 void frontend_ask(struct frontend *frontend, gavel_ns now, struct frontend_ticket ticket,
                   const Gavel__Ask *ask);
-/* table_group_show() and what only the leader knows. `frontend` NULL: it is not known. */
-/* Whether a session (NULL: none) is for whoever asks; a node of before 0.7.0 does not tell who that is. */
+/* Whether a client may use a session (NULL: none); a node of before 0.7.0 does not tell which client asks. */
 bool frontend_may_use(const struct table_session *session, bool has_principal, uint64_t principal);
-/* What whoever asks has said itself; zeroes: nothing. */
+/* What the client that asks has said itself; zeroes: nothing. */
 struct frontend_known {
     uint64_t session;
     uint64_t nonce_high;
     uint64_t nonce_low;
 };
-/* Nobody is shown the id of a session, nor a nonce that it does not know already: whoever has one can end
- * what it stands for. */
+/* table_group_show() and what only the leader knows; `frontend` NULL: that is not known. No client is shown
+ * the id of a session, or a nonce, that it does not know already: with one it could end what it stands for.
+ */
 void frontend_show_group(const struct frontend *frontend, const struct table_group *group, gavel_ns now,
                          struct frontend_known known, Gavel__Group *ret_group);
 

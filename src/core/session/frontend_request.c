@@ -354,9 +354,10 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
 
 /* Puts what was decided in line. */
 static enum gavel_status draft(struct frontend *frontend, const struct frontend_moment *moment,
-                               const Gavel__Request *request, struct decided *decided,
+                               Gavel__ClientFrame **frame, struct decided *decided,
                                struct frontend_waiting **ret_waiting)
 {
+    const Gavel__Request *request = (*frame)->request;
     size_t first = opens_and_campaigns(request) ? 1 : 0;
     struct frontend_verdict *verdicts = decided->verdicts;
     enum gavel_status status;
@@ -371,16 +372,25 @@ static enum gavel_status draft(struct frontend *frontend, const struct frontend_
     } else {
         decided->verdicts = NULL; /* handed over */
     }
-    status = frontend_draft(frontend, moment, request, decided->list + first, request->n_ops - first,
+    status = frontend_draft(frontend, moment, request, decided->list + first, request->n_ops - first, true,
                             verdicts, ret_waiting);
     if (status == GAVEL_OK && first > 0)
         status = frontend_draft_opening(frontend, moment, decided->list[0], *ret_waiting);
-    return status;
+    if (status != GAVEL_OK)
+        return status;
+    /* What was asked is kept as it was decoded, until the outcome is known. */
+    (*ret_waiting)->frame = *frame;
+    (*ret_waiting)->ops = decided->ops;
+    *frame = NULL;
+    decided->ops = NULL;
+    return GAVEL_OK;
 }
 
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
-                      struct frontend_ticket ticket, const Gavel__Request *request)
+                      struct frontend_ticket ticket, Gavel__ClientFrame **frame)
 {
+    const Gavel__Request *request = (*frame)->request;
+    size_t count = request->n_ops;
     struct decided decided = {0};
     struct gavel_error error = {0};
     struct frontend_waiting *waiting;
@@ -418,7 +428,7 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
         return;
     }
     if (status == GAVEL_OK)
-        status = draft(frontend, moment, request, &decided, &waiting);
+        status = draft(frontend, moment, frame, &decided, &waiting);
     if (status != GAVEL_OK) {
         refuse(frontend, ticket, request, status, why_not(status));
     } else {
@@ -426,5 +436,5 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
         waiting->ticket = ticket;
         waiting->tag = request->tag;
     }
-    decided_done(&decided, request->n_ops);
+    decided_done(&decided, count);
 }

@@ -276,38 +276,57 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
     return apply_all(table, command, session, outcome);
 }
 
+/* The command was carried out, or refused by a rule that all replicas share: the index moves on. */
+static enum gavel_status finish(struct table *table, uint64_t index, enum gavel_status status,
+                                struct table_outcome *outcome, struct table_outcome *ret_outcome)
+{
+    if (status == GAVEL_ERR_NO_MEMORY) {
+        table_outcome_done(outcome);
+        return status;
+    }
+    if (outcome->count > 0)
+        ASSERT(outcome->results);
+    if (status != GAVEL_OK)
+        ASSERT(!outcome->results);
+    table->index = index;
+    *ret_outcome = *outcome;
+    return status;
+}
+
+enum gavel_status table_apply_command(struct table *table, uint64_t index, const Gavel__Command *command,
+                                      struct table_outcome *ret_outcome)
+{
+    const uint64_t revision_before = table->revision;
+    struct table_outcome outcome = {0};
+    enum gavel_status status;
+
+    ASSERT(index > table->index);
+    status = apply_command(table, command, &outcome);
+    ASSERT(table->revision >= revision_before);
+    return finish(table, index, status, &outcome, ret_outcome);
+}
+
 enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes, size_t size,
                                   struct table_outcome *ret_outcome)
 {
     struct table_command command;
     enum gavel_status status = table_command_decode(bytes, size, &command);
-    const uint64_t revision_before = table->revision;
     struct table_outcome outcome = {0};
+    ProtobufCMessage *message = NULL;
 
     ASSERT(index > table->index);
     if (status == GAVEL_OK && command.kind == TABLE_OPS) {
-        ProtobufCMessage *message = NULL;
-
         status = message_unpack(&gavel__command__descriptor, command.value, command.value_size, &message);
         if (status == GAVEL_OK) {
-            status = apply_command(table, (const Gavel__Command *)(const void *)message, &outcome);
+            status =
+                table_apply_command(table, index, (const Gavel__Command *)(const void *)message, ret_outcome);
             protobuf_c_message_free_unpacked(message, NULL);
+            return status;
         }
     } else if (status == GAVEL_OK) {
         status = table_apply_plain(table, &command);
     }
-    if (status == GAVEL_ERR_NO_MEMORY) {
-        table_outcome_done(&outcome);
-        return status;
-    }
-    ASSERT(table->revision >= revision_before);
-    if (outcome.count > 0)
-        ASSERT(outcome.results);
-    if (status != GAVEL_OK)
-        ASSERT(!outcome.results);
-    table->index = index;
-    *ret_outcome = outcome;
-    return status;
+    return finish(table, index, status, &outcome, ret_outcome);
 }
 
 enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes, size_t size)

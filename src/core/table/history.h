@@ -3,7 +3,7 @@
 /*
  * The newest changes of a table, for watches: a ring with a bound on its
  * number and its bytes. Each node remembers by itself, from its start or from
- * the snapshot that it was given; whoever asks for older ones is told from
+ * the snapshot that it was given. A watch that asks for older ones is told from
  * where on to look again.
  */
 #ifndef CORE_TABLE_HISTORY_H

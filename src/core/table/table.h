@@ -34,8 +34,9 @@
  * is chosen only if there is nobody else. Groups that are done are never
  * granted. A successor that is a candidate of a store is left to claim the
  * group; if it does not come the leader of the cluster proposes a Lapse, of the
- * vacant group, and the others have their turn. Lease mandates (Claim) are granted to whoever claims a vacant
- * or expired group at the version it has read.
+ * vacant group, and the others have their turn. A lease mandate (Claim)
+ * is granted to the candidate that claims a vacant or expired group at the
+ * version that it has read.
  *
  * Ownership: a zeroed struct is an empty table. It owns its items; what is
  * given in is copied, what is given out is borrowed until the next change.
@@ -315,6 +316,11 @@ void table_outcome_done(struct table_outcome *outcome); /* safe on a zeroed stru
 GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
                                                 size_t size, struct table_outcome *ret_outcome);
 
+/* The same for a command OPS that is decoded already: as its bytes would be decoded. */
+GAVEL_CHECKED enum gavel_status table_apply_command(struct table *table, uint64_t index,
+                                                    const Gavel__Command *command,
+                                                    struct table_outcome *ret_outcome);
+
 /* A command OPS as bytes, handed over to the caller. ERR_NO_MEMORY; ERR_INVALID beyond the limits. */
 GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, uint8_t **ret_bytes,
                                                  size_t *ret_size);
@@ -322,8 +328,7 @@ GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, 
 /*
  * Whether an operation could be carried out at all: names, sizes, durations within the limits, and if
  * is_from_client nothing that only nodes may say. ERR_INVALID, or ERR_TOO_LARGE of a note or metadata, with a
- * sentence. Whoever proposes asks this
- * first; apply asks it again.
+ * sentence. Asked before something is proposed; apply asks it again.
  */
 GAVEL_CHECKED enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client,
                                                struct gavel_error *error);
@@ -346,8 +351,8 @@ struct table_session *table_session_first(const struct table *table);
 struct table_session *table_session_next(struct table_session *session);
 /* A candidate of a group; NULL if there is none. */
 struct table_candidate *table_candidate_find(const struct table_group *group, const char *id);
-/* Who would be granted the mandate next: whoever is wished for or named, else by policy; never the leader.
- * NULL if there is none. */
+/* Who would be granted the mandate next: the one that is wished for or named, else by policy; never the
+ * leader. NULL if there is none. */
 struct table_candidate *table_group_next_in_line(const struct table_group *group);
 /* Who is preferred to the leader, if the group preempts; NULL if there is none. */
 struct table_candidate *table_group_better(const struct table_group *group);

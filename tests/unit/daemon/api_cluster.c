@@ -114,7 +114,7 @@ static void refuse(const struct forwarding *forwarding)
     answer(forwarding->client, forwarding->reply_to, &frame);
 }
 
-static void take(struct api_cluster *cluster, const struct forwarding *forwarding)
+static void take(struct api_cluster *cluster, struct forwarding *forwarding)
 {
     uint64_t tag = ++cluster->numbers;
     size_t which = tag % COUNT(cluster->askers);
@@ -128,7 +128,7 @@ static void take(struct api_cluster *cluster, const struct forwarding *forwardin
     cluster->askers[which].client = forwarding->client;
     cluster->askers[which].reply_to = forwarding->reply_to;
     frontend_take(&cluster->frontend, clock_now(), true, clock_wall_ms(),
-                  (struct frontend_ticket){.tag = tag}, forwarding->frame);
+                  (struct frontend_ticket){.tag = tag}, &forwarding->frame);
 }
 
 static void apply(struct api_cluster *cluster)

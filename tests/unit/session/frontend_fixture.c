@@ -209,6 +209,17 @@ Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const c
 
 /* ---- requests ---- */
 
+void take_frame(struct fixture *f, uint64_t tag, const Gavel__ClientFrame *frame)
+{
+    Gavel__ClientFrame *copy = client_frame_copy(frame);
+
+    if (copy)
+        frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = tag}, &copy);
+    else
+        f->frontend.counts.lost++; /* where memory is short, it may be this that there is none for */
+    client_frame_free(copy);
+}
+
 void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count, Gavel__Op *const *ops)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
@@ -221,7 +232,7 @@ void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count
     request_.ops = (Gavel__Op **)(uintptr_t)ops;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request_;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    take_frame(f, f->tags, &frame);
     collect(f);
 }
 
@@ -306,7 +317,7 @@ const Gavel__Kept *keep_alive(struct fixture *f, uint64_t session)
     alive.sessions = &session;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &alive;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    take_frame(f, f->tags, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->what_case, GAVEL__CLIENT_FRAME__WHAT_KEPT);
     return f->replies[f->reply_count - 1]->kept;

@@ -91,6 +91,8 @@ Gavel__Op *op_register(struct fixture *f, const char *group, const char *id, uin
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value);
 
 /* Hands a request in; flush and commit are up to the test. */
+/* A copy of the frame arrives. */
+void take_frame(struct fixture *f, uint64_t tag, const Gavel__ClientFrame *frame);
 void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count, Gavel__Op *const *ops);
 /* Takes out what was answered; whoever calls the frontend by itself does this. */
 void collect(struct fixture *f);

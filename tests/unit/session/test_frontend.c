@@ -62,14 +62,14 @@ static void test_a_closed_frontend_answers_that_it_does_not_lead(void **state)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
     ask.tag = 99;
-    frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->status, GAVEL_ERR_NOT_LEADER);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->tag, 99);
     gavel__client_hello__init(&hello);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
     frame.hello = &hello;
-    frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     expect(last_reply(f), GAVEL_ERR_INVALID,
            "the leader of the cluster takes requests, keep-alives and questions only");

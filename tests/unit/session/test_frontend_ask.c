@@ -12,7 +12,7 @@ static const Gavel__Answer *ask(struct fixture *f, const Gavel__Ask *question)
     copy.tag = ++f->tags;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &copy;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    take_frame(f, f->tags, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->what_case, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->tag, copy.tag);

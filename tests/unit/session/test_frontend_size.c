@@ -64,7 +64,7 @@ static const Gavel__Answer *ask(struct fixture *f, Gavel__Ask__Kind kind, char *
     question.limit = UINT32_MAX;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &question;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = f->tags}, &frame);
+    take_frame(f, f->tags, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->what_case, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->status, GAVEL_OK);

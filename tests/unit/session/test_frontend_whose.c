@@ -27,7 +27,7 @@ static void send_by(struct fixture *f, uint64_t principal, uint64_t session, uin
     request.principal = principal;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
 }
 
@@ -54,7 +54,7 @@ static bool keeps(struct fixture *f, uint64_t principal, bool is_told)
     keep.principals = &principal;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     return f->replies[f->reply_count - 1]->kept->n_gone == 0;
 }
@@ -136,11 +136,11 @@ static void test_another_client_in_the_same_frame_does_not_end_it(void **state)
     keep.principals = principals;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 0);
     principals[1] = OTHER; /* nobody of them is its owner */
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 3);
     assert_true(keeps(f, HOLDER, true));
@@ -215,7 +215,7 @@ static const Gavel__Group *look(struct fixture *f, Gavel__Ask__Kind kind, uint64
     ask.nonce_low = nonce;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->n_groups, 1);
     return f->replies[f->reply_count - 1]->answer->groups[0];
@@ -277,7 +277,7 @@ static const Gavel__Candidate *listed(struct fixture *f, uint64_t instance)
     ask.instance = instance;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &ask;
-    frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){0}, &frame);
+    take_frame(f, 0, &frame);
     collect(f);
     assert_int_equal(f->replies[f->reply_count - 1]->answer->groups[0]->n_candidates, 1);
     return f->replies[f->reply_count - 1]->answer->groups[0]->candidates[0];
