@@ -96,7 +96,7 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
 static void close_ends(struct frontend *frontend, const struct frontend_waiting *waiting)
 {
     for (size_t i = 0; i < waiting->command->n_ops; i++)
-        frontend_closing_end(frontend, waiting->command->ops[i], waiting->term);
+        frontend_closing_end(frontend, waiting->command->ops[i], waiting->term, waiting->number);
 }
 
 /* Whoever waits is told that the outcome will not be known here. */
@@ -372,8 +372,8 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     if (status != GAVEL_OK)
         goto out;
     status = GAVEL_ERR_STORE_UNAVAILABLE;
-    if (request && waiting->size > FRONTEND_WAITING_BYTES_MAX - frontend->waiting_bytes)
-        goto out;
+    if (request && frontend->waiting_bytes + waiting->size > FRONTEND_WAITING_BYTES_MAX)
+        goto out; /* what comes without a request may be beyond the limit already */
     status = heard_reserve(&frontend->heard, frontend->table);
     if (status != GAVEL_OK)
         goto out;
@@ -382,11 +382,12 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     ASSERT(waiting->command->n_ops == count);
     ASSERT(waiting->size > 0);
     waiting->term = frontend->term;
+    waiting->number = ++frontend->drafted;
     waiting->session = waiting->command->session;
     waiting->id = waiting->command->id;
     waiting->verdicts = verdicts;
     for (size_t i = 0; i < waiting->command->n_ops; i++) {
-        frontend_closing_begin(frontend, waiting->command->ops[i]);
+        frontend_closing_begin(frontend, waiting->command->ops[i], waiting->number);
         frontend_hear_coming(frontend, moment, waiting->command->ops[i]);
     }
     waiting->is_ours = !request;

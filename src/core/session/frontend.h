@@ -98,6 +98,7 @@ struct frontend {
     size_t waiting_count;              /* all three */
     size_t waiting_bytes;
     size_t flight_ops;
+    uint64_t drafted; /* commands, ever */
     struct {
         bool is_idle;                   /* the leader had no lease when it was last looked at */
         gavel_ns sessions_due_at;       /* no session ends before */

@@ -29,18 +29,22 @@ bool frontend_is_closing_group(const struct frontend *frontend, const struct tab
     return heard && frontend_is_closing(frontend, &heard->closing);
 }
 
-static void count_up(struct heard_closing *closing, uint64_t term)
+static void count_up(struct heard_closing *closing, uint64_t term, uint64_t number)
 {
     if (closing->term != term)
         closing->count = 0;
+    if (closing->count == 0)
+        closing->first = number;
     ASSERT(term > 0);
+    ASSERT(closing->first <= number);
     closing->term = term;
     closing->count++;
 }
 
-static void count_down(struct heard_closing *closing, uint64_t term)
+/* An older proposal was counted for the mandate before: the end of this one may still be on its way. */
+static void count_down(struct heard_closing *closing, uint64_t term, uint64_t number)
 {
-    if (closing->term != term || closing->count == 0)
+    if (closing->term != term || closing->count == 0 || number < closing->first)
         return;
     ASSERT(term > 0);
     closing->count--;
@@ -71,19 +75,19 @@ bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op)
            (group && frontend_is_closing_group(frontend, group));
 }
 
-void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op)
+void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op, uint64_t number)
 {
     const struct table_session *session;
     const struct table_group *group;
 
     find_closing(frontend, op, &session, &group);
     if (session)
-        count_up(&heard_of_session(&frontend->heard, session)->closing, frontend->term);
+        count_up(&heard_of_session(&frontend->heard, session)->closing, frontend->term, number);
     if (group)
-        count_up(&heard_of_group(&frontend->heard, group)->closing, frontend->term);
+        count_up(&heard_of_group(&frontend->heard, group)->closing, frontend->term, number);
 }
 
-void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term)
+void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term, uint64_t number)
 {
     const struct table_session *session;
     const struct table_group *group;
@@ -91,7 +95,7 @@ void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64
     find_closing(frontend, op, &session, &group);
     /* Another session with its id, and another mandate of the group, are not concerned. */
     if (session && heard_session(&frontend->heard, session))
-        count_down(&heard_of_session(&frontend->heard, session)->closing, term);
+        count_down(&heard_of_session(&frontend->heard, session)->closing, term, number);
     if (group && heard_group(&frontend->heard, group))
-        count_down(&heard_of_group(&frontend->heard, group)->closing, term);
+        count_down(&heard_of_group(&frontend->heard, group)->closing, term, number);
 }

@@ -38,7 +38,8 @@ struct frontend_waiting {
     uint64_t tag; /* of the Request */
     uint64_t session;
     uint64_t id;
-    uint64_t index; /* 0: not proposed yet */
+    uint64_t number; /* of this front end's, growing */
+    uint64_t index;  /* 0: not proposed yet */
     uint64_t term;
     int64_t wall_ms;
     uint8_t *bytes; /* of the command; NULL once it is proposed */
@@ -116,8 +117,8 @@ bool frontend_is_closing_group(const struct frontend *frontend, const struct tab
 /* Whether that very end, of a session or a lease mandate, is under way already, or another one. */
 bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op);
 /* An operation of a command that goes to the log, and its outcome. */
-void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op);
-void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term);
+void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op, uint64_t number);
+void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term, uint64_t number);
 
 /* ---- frontend_renew.c: what was heard of whom ---- */
 

@@ -199,14 +199,15 @@ static bool is_claimed(const struct table_group *group, const Gavel__Claim *clai
 static bool hear_opening(struct frontend *frontend, const struct frontend_moment *moment, uint64_t id)
 {
     const struct table_session *session = table_session_find(frontend->table, id);
+    bool has_room;
 
     if (!session || frontend_is_closing_session(frontend, session))
         return true;
-    if (heard_reserve(&frontend->heard, frontend->table) != GAVEL_OK)
-        return false;
-    heard_of_session(&frontend->heard, session)->heard_at = moment->now;
-    expiry_session_ends(frontend, frontend_session_ends_at(frontend, session));
-    return true;
+    has_room = heard_reserve(&frontend->heard, frontend->table) == GAVEL_OK;
+    if (has_room)
+        heard_of_session(&frontend->heard, session)->heard_at = moment->now;
+    expiry_session_ends(frontend, frontend_session_ends_at(frontend, session)); /* also without memory */
+    return has_room;
 }
 
 static bool hear_wish(struct frontend *frontend, const struct frontend_moment *moment,

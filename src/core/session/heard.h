@@ -16,9 +16,11 @@
 
 #include "core/table/table.h"
 
-/* An end that is proposed. Proposals are counted, for there may be several. */
+/* An end that is proposed. Proposals are counted, for there may be several; not those from before, which were
+ * about another mandate, or another session of the same id. */
 struct heard_closing {
     uint64_t term;  /* of Raft, in which it was proposed; 0 never */
+    uint64_t first; /* the number of the first that is counted */
     uint32_t count; /* of proposals whose outcome is not known */
 };
 

@@ -49,6 +49,35 @@ static void test_a_new_leader_counts_a_whole_lease_before_it_lets_claims_pass(vo
     must(f, 0, 0, op_claim(f, "g", "two", 2, version));
 }
 
+/* The outcome of a claim over the mandate before says nothing about a claim over this one. */
+static void test_a_late_claim_does_not_hide_one_that_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    Gavel__Op *claims[3] = {op_claim(f, "g", "two", 2, version), op_claim(f, "g", "three", 3, version)};
+    Gavel__Op *renew = op_renew(f, "g", "two", 2);
+    size_t answered;
+
+    run_until(f, f->now + MS(1002));
+    send_request(f, 0, 0, 1, &claims[0]);
+    send_request(f, 0, 0, 1, &claims[1]);
+    flush(f);
+    commit_one(f); /* two leads; the claim of three is not applied for longer than a lease */
+    assert_string_equal(group_of(f, "g")->holder, "two");
+    run_until(f, f->now + MS(1002));
+    claims[2] = op_claim(f, "g", "four", 4, group_of(f, "g")->version);
+    send_request(f, 0, 0, 1, &claims[2]);
+    flush(f);
+    commit_one(f); /* that of three comes too late */
+    answered = f->reply_count;
+    send_request(f, 0, 0, 1, &renew);
+    assert_int_equal(f->reply_count, answered); /* no promise now: it waits behind the claim of four */
+    flush(f);
+    commit(f);
+    assert_string_equal(group_of(f, "g")->holder, "four");
+    assert_int_not_equal(last_reply(f)->results[0]->status, GAVEL_OK);
+}
+
 static void test_a_claim_for_a_version_that_may_come_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -339,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_claim_is_refused_while_the_lease_runs),
         TEST(test_a_new_leader_counts_a_whole_lease_before_it_lets_claims_pass),
+        TEST(test_a_late_claim_does_not_hide_one_that_is_under_way),
         TEST(test_a_claim_for_a_version_that_may_come_is_refused),
         TEST(test_a_released_group_is_claimed_at_its_version),
         TEST(test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_dead),
