@@ -85,10 +85,17 @@ enum gavel_status member_record_delete(const char *name, uint8_t **ret_bytes, si
 /* What a record has, bit by bit: a field that stands there twice is no record of ours. */
 enum { HAS_NAME = 1, HAS_ADDRESS = 2, HAS_API = 4, HAS_PRIORITY = 8 };
 
+static bool is_printable(const char *text)
+{
+    while (*text >= ' ' && *text <= '~')
+        text++;
+    return !*text;
+}
+
 static bool take_text(const struct record_field *field, char *buffer, size_t size, unsigned bit,
                       unsigned *has)
 {
-    if (field->kind != RECORD_TEXT || strlen(field->text) >= size || *has & bit)
+    if (field->kind != RECORD_TEXT || strlen(field->text) >= size || !is_printable(field->text) || *has & bit)
         return false;
     (void)snprintf(buffer, size, "%s", field->text);
     *has |= bit;

@@ -56,6 +56,8 @@ static void test_a_record_that_is_none_is_left_out(void **state)
                                          "{\"name\":\"../x\",\"address\":\"a\",\"api\":\"\",\"priority\":1}",
                                          "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\",\"priority\":999}",
                                          "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\",}",
+                                         "{\"name\":\"x\",\"address\":\"\\u0001\",\"api\":\"\"}",
+                                         "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\\u00e4\"}",
                                          "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\"} x",
                                          "{\"name\":\"x\",\"name\":\"x\",\"address\":\"a\",\"api\":\"\"}",
                                          "{\"name\":\"x\",\"address\":\"a\",\"api\":\"\",\"more\":[}"};
