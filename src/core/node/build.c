@@ -44,10 +44,8 @@ struct node_build *node_build_begin(const struct node *node)
     return build;
 }
 
-void node_build_free(struct node_build *build)
+static void drop_inputs(struct node_build *build)
 {
-    if (!build)
-        return;
     while (build->slices) {
         struct node_build_slice *next = build->slices->next;
 
@@ -55,6 +53,14 @@ void node_build_free(struct node_build *build)
         build->slices = next;
     }
     blob_drop(build->before);
+    build->before = NULL;
+}
+
+void node_build_free(struct node_build *build)
+{
+    if (!build)
+        return;
+    drop_inputs(build);
     blob_drop(build->blob);
     free(build);
 }
@@ -153,6 +159,7 @@ enum gavel_status node_build_run(struct node_build *build)
     if (status == GAVEL_OK)
         status = table_snapshot_encode(&table, &bytes, &size);
     table_done(&table);
+    drop_inputs(build); /* the result may wait for long until it is used */
     if (status != GAVEL_OK)
         return status;
     build->blob = blob_own(bytes, size);

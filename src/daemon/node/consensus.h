@@ -177,13 +177,14 @@ struct consensus {
         size_t log_bytes;         /* when it began */
         gavel_ns began_at;
         uint64_t stage;        /* that the disk thread must have done */
-        raft_index not_before; /* the last one differed from the table */
+        raft_index not_before; /* the last one was not to be used */
     } building;                /* one of our own */
     struct {
         struct snapshotter_job *job; /* NULL: none */
         struct raft_message message;
         bool is_decoded;
         uint64_t stage;
+        gavel_ns tell_at; /* not before this is one told that cannot be read */
     } incoming;           /* one of the leader */
     struct table garbage; /* that was replaced, freed bit by bit */
     bool has_garbage;

@@ -24,6 +24,8 @@
 #define SLICE_BYTES (1u << 20)
 /* Groups, sessions and changes of a table that is gone, freed at a time. */
 #define FREED_AT_A_TIME 500
+/* A snapshot that cannot be read is sent again and again. */
+#define TELL_PAUSE (60 * NS_PER_S)
 
 static void drop_build(struct consensus *c)
 {
@@ -32,10 +34,8 @@ static void drop_build(struct consensus *c)
     c->building.phase = BUILDING_NONE;
 }
 
-static bool is_full(const struct consensus *c)
-{
-    return c->disk_state == WRITER_FULL && c->node.raft.applied > c->node.raft.log.base;
-}
+/* Nothing is staged then: a snapshot goes with the write that it makes room for. */
+static bool is_full(const struct consensus *c) { return c->disk_state == WRITER_FULL; }
 
 static bool is_due(const struct consensus *c)
 {
@@ -43,7 +43,7 @@ static bool is_due(const struct consensus *c)
 
     if (raft->applied < c->building.not_before)
         return false; /* the last one was not to be used */
-    return is_full(c) /* that may make room */ ||
+    return (is_full(c) && raft->applied > raft->log.base) /* that may make room */ ||
            raft->applied - raft->log.base >= c->config->snapshot_entries ||
            raft->log.bytes >= c->config->snapshot_bytes;
 }
@@ -103,8 +103,13 @@ static void built(struct consensus *c, struct snapshotter_job *job)
     job->build = NULL;
     snapshotter_job_free(job);
     c->building.build = build;
-    if (status == GAVEL_ERR_CONFLICT)
+    if (status == GAVEL_ERR_CONFLICT) {
         tell_difference(c, build);
+    } else if (status != GAVEL_OK) {
+        c->building.not_before = c->node.raft.applied + c->config->snapshot_entries / 10;
+        logger_line(&c->logger, LOG_WARNING, "no snapshot could be built; the log is compacted later",
+                    LOG_STR("reason", gavel_status_text(status)), LOG_END);
+    }
     if (status != GAVEL_OK) {
         drop_build(c);
         return;
@@ -153,6 +158,7 @@ void consensus_compact(struct consensus *c)
         use(c);
     if (c->has_garbage)
         c->has_garbage = !table_free_some(&c->garbage, FREED_AT_A_TIME);
+    consensus_look_at_incoming(c); /* the disk may be full meanwhile */
 }
 
 /* ---- of the leader ---- */
@@ -222,11 +228,13 @@ static void decoded(struct consensus *c, struct snapshotter_job *job)
         consensus_look_at_incoming(c);
         return;
     }
-    if (job->status != GAVEL_ERR_NO_MEMORY) {
-        logger_line(&c->logger, LOG_ERROR,
-                    "the leader's snapshot cannot be read; is it of a newer gavel? upgrade this node",
-                    LOG_U64("index", c->incoming.message.snapshot.index), LOG_END);
-        consensus_end(c, NODE_EXIT_CONFIG);
+    /* Raft has not judged its sender, so it ends nothing here: the node goes on, and votes. */
+    if (job->status != GAVEL_ERR_NO_MEMORY && clock_now() >= c->incoming.tell_at) {
+        c->incoming.tell_at = clock_now() + TELL_PAUSE;
+        logger_line(
+            &c->logger, LOG_ERROR,
+            "a snapshot that a peer sent cannot be read, and without it this node does not catch up; is it of a newer gavel? upgrade this node",
+            LOG_U64("index", c->incoming.message.snapshot.index), LOG_END);
     }
     drop_incoming(c);
 }
