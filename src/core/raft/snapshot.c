@@ -118,7 +118,9 @@ void raft_receive_snapshot(struct raft *r, const struct raft_message *m)
 
     if (!raft_follow(r, m))
         return;
-    round = raft_promise_make(r, m->from, m->incarnation, s->lease_epoch) ? s->round : 0;
+    /* One that was decoded first comes late, without a round: its leader may be dead by now, so it gets no
+     * promise for it. Heartbeats, which go beside it, get theirs. */
+    round = s->round != 0 && raft_promise_make(r, m->from, m->incarnation, s->lease_epoch) ? s->round : 0;
     if (round && r->role == RAFT_FOLLOWER)
         raft_restart_timer(r);
     if (s->index > r->commit && install(r, s) != GAVEL_OK)

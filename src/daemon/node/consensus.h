@@ -134,7 +134,8 @@ struct ending_state {
     bool is_stopping;     /* asked to end */
     gavel_ns leave_until; /* for the candidates at the API to be let go */
     bool is_over;
-    bool is_disk_left; /* the disk thread did not come back */
+    bool is_disk_left;   /* the disk thread did not come back */
+    bool is_thread_left; /* nor the snapshot thread, in the middle of its work */
     int exit_code;
 };
 

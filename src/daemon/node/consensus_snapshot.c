@@ -187,7 +187,8 @@ static void take_over(struct consensus *c)
                                .decoded = &c->incoming.job->table,
                                .raft = {.kind = RAFT_RECEIVE, .message = &c->incoming.message}};
 
-    (void)consensus_step(c, event); /* a message that is refused is answered, or not */
+    c->incoming.message.snapshot.round = 0; /* it is late: no promise for its leader */
+    (void)consensus_step(c, event);         /* a message that is refused is answered, or not */
     drop_incoming(c);
 }
 
@@ -255,7 +256,7 @@ void consensus_end_snapshots(struct consensus *c)
 {
     bool was_put = c->incoming.job && !c->incoming.is_decoded;
 
-    snapshotter_stop(&c->snapshotter); /* frees what it has */
+    c->ending.is_thread_left = !snapshotter_stop(&c->snapshotter); /* frees what it has */
     if (was_put)
         c->incoming.job = NULL;
     if (c->incoming.job)

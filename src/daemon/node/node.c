@@ -302,8 +302,8 @@ static int live_with_children(struct consensus *c, struct node_shared *shared, b
     logger_stop(&c->logger);
     if (c->commands)
         leader_commands_finish(c->commands);
-    if (c->ending.is_disk_left)
-        _exit(exit_code); /* a thread is in the middle of a write, and nothing of it may be freed */
+    if (c->ending.is_disk_left || c->ending.is_thread_left)
+        _exit(exit_code); /* a thread is in the middle of its work, and nothing of it may be freed */
     return exit_code;
 }
 

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* The nice value: a snapshot of many groups takes a second of a processor, and is not urgent. */
 #define LATER 15
+/* How long the end of the node waits for one: as for the disk. */
+#define END_LIMIT_S 3
 
 void snapshotter_job_free(struct snapshotter_job *job)
 {
@@ -93,14 +96,20 @@ static void free_all(struct mailbox *box)
     mailbox_done(box);
 }
 
-void snapshotter_stop(struct snapshotter *snapshotter)
+bool snapshotter_stop(struct snapshotter *snapshotter)
 {
+    struct timespec limit;
+
     if (!snapshotter->is_running)
-        return;
+        return true;
     atomic_store(&snapshotter->is_ending, true);
     wakeup_ring(snapshotter->jobs.fd);
-    (void)pthread_join(snapshotter->thread, NULL); /* fails only for a thread that is none */
+    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
+    limit.tv_sec += END_LIMIT_S;
+    if (pthread_clockjoin_np(snapshotter->thread, NULL, CLOCK_MONOTONIC, &limit))
+        return false;
     free_all(&snapshotter->jobs);
     free_all(&snapshotter->done);
     snapshotter->is_running = false;
+    return true;
 }

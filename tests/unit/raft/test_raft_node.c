@@ -754,6 +754,30 @@ static void test_a_founding_of_an_earlier_generation_says_nothing(void **state)
     assert_int_equal(raft_trust(&f->raft, &leader), RAFT_TRUSTED);
 }
 
+/* It was decoded first, and its leader may be dead by now: heartbeats renew promises, not this. */
+static void test_a_late_snapshot_is_installed_and_renews_no_promise(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_message append, snapshot;
+    gavel_ns promised;
+
+    begin(f);
+    append = from_peer(f, RAFT_MSG_APPEND, 2);
+    append.term = 2;
+    snapshot = append;
+    append.append = (struct raft_append){.lease_epoch = 1, .round = 1};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    promised = f->raft.promise_until;
+    assert_true(promised > f->now);
+    f->now += NS_PER_MS;
+    snapshot.kind = RAFT_MSG_SNAPSHOT;
+    snapshot.snapshot = (struct raft_install){
+        .index = 7, .index_term = 1, .config = f->restore.snapshot.config, .lease_epoch = 1, .round = 0};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &snapshot}), GAVEL_OK);
+    assert_int_equal(f->raft.commit, 7);
+    assert_true(f->raft.promise_until == promised);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -771,6 +795,7 @@ int main(void)
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
         TEST(test_what_is_not_committed_is_bounded),
+        TEST(test_a_late_snapshot_is_installed_and_renews_no_promise),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
         TEST(test_a_failed_disk_ends_everything_but_stopping_the_work),
