@@ -164,7 +164,8 @@ int disk_put_head(struct disk_txn *txn, const struct raft_snapshot *snapshot)
 {
     uint8_t head[RECORD_HEAD_BYTES_MAX];
     struct raft_snapshot bare = *snapshot;
-    int code = disk_put(txn, record_key_head(), head, record_put_head(head, snapshot, txn->contents.slot));
+    size_t size = record_put_head(head, snapshot, txn->contents.slot);
+    int code = disk_put(txn, record_key_head(), head, size);
 
     bare.data = NULL;
     bare.blob = NULL;

@@ -46,8 +46,11 @@ static bool make_room(struct applied *applied, gavel_ns now)
 
 void applied_mark(struct applied *applied, uint64_t revision, gavel_ns now)
 {
-    struct applied_mark *last = applied->count > 0 ? &applied->marks[applied->count - 1] : NULL;
+    struct applied_mark *last;
 
+    ASSERT(applied->marks || applied->capacity == 0);
+    ASSERT(applied->count <= applied->capacity);
+    last = applied->count > 0 ? &applied->marks[applied->count - 1] : NULL;
     if (last && revision < last->revision) { /* the table is another */
         applied->count = 0;
         last = NULL;
@@ -65,6 +68,7 @@ void applied_mark(struct applied *applied, uint64_t revision, gavel_ns now)
             applied->marks[applied->count - 1] = (struct applied_mark){revision, now};
         return;
     }
+    ASSERT(applied->count < applied->capacity);
     applied->marks[applied->count++] = (struct applied_mark){revision, now};
 }
 

@@ -43,8 +43,8 @@ GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotte
 void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job);
 struct snapshotter_job *snapshotter_take(struct snapshotter *snapshotter); /* NULL: none is done */
 
-/* Waits for the job that runs, and frees all of them. False: it takes too long; the thread goes on, and nothing
- * of it may be freed. Safe on a zeroed struct. */
+/* Waits for the job that runs, and frees all of them. False: it takes too long; the thread goes on, and
+ * nothing of it may be freed. Safe on a zeroed struct. */
 GAVEL_CHECKED bool snapshotter_stop(struct snapshotter *snapshotter);
 
 #endif

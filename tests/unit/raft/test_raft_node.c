@@ -78,6 +78,11 @@ static enum gavel_status feed(struct fixture *f, struct raft_event event)
     return raft_step(&f->raft, &event, &f->actions);
 }
 
+static enum gavel_status receive(struct fixture *f, const struct raft_message *message)
+{
+    return feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+}
+
 /* Lets the disk finish whatever the last step wrote. */
 static void sync_disk(struct fixture *f)
 {
@@ -451,12 +456,12 @@ static void test_the_others_votes_alone_make_no_leader(void **state)
     (void)feed(f, (struct raft_event){.kind = RAFT_TIMER});
     m = from_peer(f, RAFT_MSG_PRE_VOTE_REPLY, 2);
     m.vote_reply = (struct raft_vote_reply){.term = 1, .round = f->raft.round};
-    (void)feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m});
+    (void)receive(f, &m);
     assert_int_equal(f->raft.role, RAFT_CANDIDATE);
     for (raft_id peer = 2; peer <= 3; peer++) {
         m = from_peer(f, RAFT_MSG_VOTE_REPLY, peer);
         m.vote_reply = (struct raft_vote_reply){.term = 1};
-        (void)feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m});
+        (void)receive(f, &m);
     }
     assert_int_equal(f->raft.role, RAFT_CANDIDATE);
     sync_disk(f);
@@ -487,7 +492,7 @@ static void test_many_configurations_in_one_append(void **state)
     m = from_peer(f, RAFT_MSG_APPEND, 2);
     m.term = 1;
     m.append = (struct raft_append){.lease_epoch = 1, .round = 1, .entries = entries, .entry_count = COUNT};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m}), GAVEL_OK);
+    assert_int_equal(receive(f, &m), GAVEL_OK);
     assert_int_equal(f->raft.config_index, COUNT);
     assert_int_equal(f->raft.role, RAFT_FOLLOWER);
 }
@@ -515,15 +520,14 @@ static void test_a_node_that_joins_learns_the_generation_from_its_leader(void **
     f->restore.state.generation = 0;
     members(&f->restore.snapshot.config, 0);
     begin(f);
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &vote}), GAVEL_ERR_INVALID);
+    assert_int_equal(receive(f, &vote), GAVEL_ERR_INVALID);
     assert_int_equal(f->raft.state.generation, 0);
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    assert_int_equal(receive(f, &append), GAVEL_OK);
     assert_int_equal(f->raft.state.generation, 3);
     assert_non_null(find(f, RAFT_PERSIST));
     assert_int_equal(find(f, RAFT_PERSIST)->persist.state.generation, 3);
     append.generation = 4; /* told once */
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
-                     GAVEL_ERR_INVALID);
+    assert_int_equal(receive(f, &append), GAVEL_ERR_INVALID);
 }
 
 /* A cluster that binds from its founding on has nobody of 0.6.0 in it, met or not; an upgraded one may. */
@@ -717,28 +721,25 @@ static void test_a_leader_of_another_founding_cannot_agree_with_ours(void **stat
     append.is_founded = true;
     snapshot = append;
     append.append = (struct raft_append){.lease_epoch = 1, .round = 1, .prev_index = 2, .prev_term = 1};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
-                     GAVEL_ERR_INVALID); /* after our founding */
+    assert_int_equal(receive(f, &append), GAVEL_ERR_INVALID); /* after our founding */
     append.append.prev_index = append.append.prev_term = 0;
     append.append.entries = theirs;
     append.append.entry_count = 3;
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
-                     GAVEL_ERR_INVALID); /* in its place */
+    assert_int_equal(receive(f, &append), GAVEL_ERR_INVALID); /* in its place */
     snapshot.kind = RAFT_MSG_SNAPSHOT;
     snapshot.snapshot = (struct raft_install){
         .index = 2, .index_term = 1, .config = f->restore.snapshot.config, .lease_epoch = 1, .round = 1};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &snapshot}),
-                     GAVEL_ERR_INVALID);
+    assert_int_equal(receive(f, &snapshot), GAVEL_ERR_INVALID);
     assert_true(f->raft.state.term == 1 && f->raft.leader == 0 && raft_founding(&f->raft) == 77);
     append.append.entry_count = 1; /* before it, as a leader that replaces it may */
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    assert_int_equal(receive(f, &append), GAVEL_OK);
     append.append = (struct raft_append){.lease_epoch = 1,
                                          .round = 2,
                                          .prev_index = 1,
                                          .prev_term = 1,
                                          .entries = &theirs[2],
                                          .entry_count = 1};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    assert_int_equal(receive(f, &append), GAVEL_OK);
     assert_true(raft_founding(&f->raft) == 0 && f->raft.leader == 9);
 }
 
@@ -752,30 +753,6 @@ static void test_a_founding_of_an_earlier_generation_says_nothing(void **state)
     begin_founded(f, f->restore.state.generation + 1, 2);
     assert_true(f->raft.founding == 0 && raft_founding(&f->raft) == 0);
     assert_int_equal(raft_trust(&f->raft, &leader), RAFT_TRUSTED);
-}
-
-/* It was decoded first, and its leader may be dead by now: heartbeats renew promises, not this. */
-static void test_a_late_snapshot_is_installed_and_renews_no_promise(void **state)
-{
-    struct fixture *f = *state;
-    struct raft_message append, snapshot;
-    gavel_ns promised;
-
-    begin(f);
-    append = from_peer(f, RAFT_MSG_APPEND, 2);
-    append.term = 2;
-    snapshot = append;
-    append.append = (struct raft_append){.lease_epoch = 1, .round = 1};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
-    promised = f->raft.promise_until;
-    assert_true(promised > f->now);
-    f->now += NS_PER_MS;
-    snapshot.kind = RAFT_MSG_SNAPSHOT;
-    snapshot.snapshot = (struct raft_install){
-        .index = 7, .index_term = 1, .config = f->restore.snapshot.config, .lease_epoch = 1, .round = 0};
-    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &snapshot}), GAVEL_OK);
-    assert_int_equal(f->raft.commit, 7);
-    assert_true(f->raft.promise_until == promised);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -795,7 +772,6 @@ int main(void)
         TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
         TEST(test_what_is_not_committed_is_bounded),
-        TEST(test_a_late_snapshot_is_installed_and_renews_no_promise),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
         TEST(test_a_failed_disk_ends_everything_but_stopping_the_work),
