@@ -261,13 +261,13 @@ static void judge_own(struct cluster *cluster, const struct host *host, const st
 }
 
 /* Whether its disk knows the directory of a voter that its log does not bind. */
-static bool has_met(const struct host *host, const struct host *other, const struct raft_config *config)
+static bool has_met(const struct host *self, const struct host *lost, const struct raft_config *config)
 {
-    const struct raft_member *member = raft_config_find(config, other->id);
-    uint64_t directory = other->disk.state.directory;
+    const struct raft_member *member = raft_config_find(config, lost->id);
+    uint64_t directory = lost->disk.state.directory;
 
-    return member && member->directory == 0 && counts(config, other->id, directory) &&
-           host->known[other->slot].sure.directory == directory;
+    return member && member->directory == 0 && counts(config, lost->id, directory) &&
+           self->known[lost->slot].sure.directory == directory;
 }
 
 bool ghost_may_come(const struct cluster *cluster, const struct host *host)

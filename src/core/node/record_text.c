@@ -13,7 +13,12 @@ void record_read(struct record_reader *reader, const uint8_t *bytes, size_t size
     *reader = (struct record_reader){.at = (const char *)bytes, .end = (const char *)bytes + size};
 }
 
-static char peek(const struct record_reader *r) { return r->at < r->end ? *r->at : '\0'; }
+static char peek(const struct record_reader *r)
+{
+    if (r->at == r->end)
+        return '\0';
+    return *r->at;
+}
 
 static void skip_space(struct record_reader *r)
 {
@@ -55,10 +60,11 @@ static char unescape(struct record_reader *r, bool *is_bad)
 {
     static const char from[] = "\"\\/bfnrt";
     static const char to[] = "\"\\/\b\f\n\r\t";
-    char c = r->at < r->end ? *r->at++ : '\0';
+    char c = peek(r);
     const char *found = c ? strchr(from, c) : NULL;
     int value = 0;
 
+    r->at += r->at < r->end;
     if (found)
         return to[found - from];
     *is_bad = c != 'u' || r->end - r->at < 4;
@@ -68,7 +74,9 @@ static char unescape(struct record_reader *r, bool *is_bad)
         *is_bad = digit < 0;
         value = value * 16 + digit;
     }
-    return !*is_bad && value < 0x80 ? (char)value : '\0';
+    if (*is_bad || value >= 0x80)
+        return '\0';
+    return (char)value;
 }
 
 /* False: it is no text. `ret_fits`: all of it is in the buffer. */
