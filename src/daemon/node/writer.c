@@ -106,8 +106,8 @@ uint64_t writer_stage(struct writer *writer, struct blob *blob)
         return 0;
     queued->stage = blob_share(blob);
     queued->stage_number = ++writer->stages;
-    mailbox_put(&writer->messages, &queued->link);
-    return queued->stage_number;
+    mailbox_put(&writer->messages, &queued->link); /* the other thread may have freed it by now */
+    return writer->stages;
 }
 
 static void set_state(struct writer *writer, enum writer_state state)
