@@ -165,6 +165,20 @@ static bool is_lease_reason(const struct raft_referee *referee, const struct sha
            !(message->from == promise->leader && message->incarnation >= promise->incarnation);
 }
 
+/*
+ * VOTED, to a pre-vote: the vote is on its way to disk, and no other could be given now; or a candidate was
+ * asked by one that has voted for it.
+ */
+static bool is_vote_waited_for(const struct raft_referee *referee, const struct shadow *shadow, raft_id from)
+{
+    const struct view *before = &shadow->before;
+
+    if (before->vote != 0 && before->is_writing && before->role != RAFT_LEADER)
+        return true;
+    return before->role == RAFT_CANDIDATE && from < RAFT_REFEREE_IDS &&
+           referee_has_voted(&referee->shadows[from], before->term, shadow->id);
+}
+
 static bool is_refusal_true(const struct raft_referee *referee, const struct shadow *shadow,
                             const struct raft_event *event, const struct raft_vote_reply *reply)
 {
@@ -179,9 +193,9 @@ static bool is_refusal_true(const struct raft_referee *referee, const struct sha
         if (message->vote.last_index == 0 && referee->commit > 0)
             return true;
         return !is_log_current(before, &message->vote) && !is_forced(before, &message->vote, message->from);
-    case RAFT_VOTED: /* to a pre-vote: the vote is on its way to disk, and no other could be given now */
+    case RAFT_VOTED:
         if (is_pre_vote)
-            return before->vote != 0 && before->is_writing && before->role != RAFT_LEADER;
+            return is_vote_waited_for(referee, shadow, message->from);
         return message->vote.term == before->term && before->vote != 0 && before->vote != message->from;
     case RAFT_LEASE:
         return is_lease_reason(referee, shadow, event);

@@ -167,6 +167,7 @@ void raft_count_votes(struct raft *r)
     if (r->role == RAFT_PRE_CANDIDATE) {
         if (has_majority(r)) {
             raft_become_candidate(r);
+            r->is_pre_voted = true;
             raft_ask_votes(r);
         } else {
             ask_in_time(r);
@@ -235,6 +236,16 @@ static bool is_refused(const struct raft *r)
         if (r->peers[i].has_answered && !r->peers[i].is_granted && r->peers[i].reason != RAFT_LOG)
             return true;
     return false;
+}
+
+/*
+ * A majority said that it would vote for us, and nobody has refused since: the votes are probably on their
+ * way. Not for ever, because voters may have died meanwhile. Who stands directly, after a hand-over, has no
+ * such word, and may reach nobody.
+ */
+bool raft_waits_for_votes(const struct raft *r)
+{
+    return r->role == RAFT_CANDIDATE && r->is_pre_voted && !is_refused(r) && r->asked_again < ASK_AGAIN_MAX;
 }
 
 /*

@@ -456,6 +456,7 @@ struct raft {
     uint64_t own_vote_seq; /* our own vote counts once this is durable */
     unsigned failures;     /* elections lost in a row, for the back-off */
     unsigned asked_again;  /* times in this term, because nobody answered */
+    bool is_pre_voted;     /* stands because a majority said that it would vote for us */
     bool is_eager;         /* TAKE_OVER: stand as soon as the promise allows, without pre-vote */
     gavel_ns eager_until;
 

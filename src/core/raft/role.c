@@ -193,6 +193,7 @@ void raft_become_candidate(struct raft *r)
     raft_mark_state(r);
     r->own_vote_seq = r->seq + 1; /* the write that this step ends with */
     r->asked_again = 0;
+    r->is_pre_voted = false;
     raft_record_begin(r, r->state.term, r->state.id, false);
     raft_retry_timer(r);
     ASSERT(r->dirty.has_state);

@@ -73,6 +73,18 @@ static bool is_voting(const struct raft *r)
     return r->role != RAFT_LEADER && r->state.vote != 0 && raft_is_writing_state(r);
 }
 
+/*
+ * We stand and wait for votes that are being written, and one that has voted for us wants to stand itself. In
+ * a new term those writes would be worthless, and it would wait for its own slow voters until we stand again,
+ * for ever.
+ */
+static bool is_waiting_for_votes(const struct raft *r, raft_id from)
+{
+    const struct raft_peer *peer = raft_peer_at(r, from);
+
+    return peer && peer->is_granted && raft_waits_for_votes(r);
+}
+
 void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
 {
     const struct raft_certificate *c = &m->vote.certificate;
@@ -89,7 +101,7 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
         reason = RAFT_TERM;
     else if (!raft_gate(r, m->from, m->incarnation, m->vote.last_term, c, &wait))
         reason = RAFT_LEASE;
-    else if (is_voting(r))
+    else if (is_voting(r) || is_waiting_for_votes(r, m->from))
         reason = RAFT_VOTED;
     else if (r->role == RAFT_LEADER && !r->is_lease_given_up) {
         reason = RAFT_LEASE; /* elected and about to claim: no need for another election */
