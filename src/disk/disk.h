@@ -91,6 +91,17 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
 GAVEL_CHECKED enum gavel_status disk_stage(struct disk *disk, const uint8_t *data, size_t size,
                                            uint32_t first, uint32_t count, struct gavel_error *error);
 
+/* Gives up what disk_stage() has written; what follows removes its pieces bit by bit. */
+void disk_unstage(struct disk *disk);
+
+/*
+ * Removes some of what was left behind (pieces of a snapshot that is no longer in force or was given up, and
+ * entries that one stands for), as one durable transaction. disk_write() and disk_stage() do that, too, but
+ * without room there is none of them. May use what is kept back for snapshots.
+ */
+bool disk_has_leftovers(const struct disk *disk);
+GAVEL_CHECKED enum gavel_status disk_remove_leftovers(struct disk *disk, struct gavel_error *error);
+
 /*
  * Cluster lost for good: the state as it stands becomes a cluster of its own, one generation later, whose
  * only member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes

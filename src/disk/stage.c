@@ -12,7 +12,9 @@
  * that the new one stands for) is removed bit by bit by the transactions after
  * it, because removing thousands of records takes as long as writing them. A
  * crash leaves the old snapshot or the new one, and leftovers, which the next
- * start removes.
+ * start removes. A stage that is given up leaves its pieces in the same way, and
+ * they are removed in the same way: on a disk that is nearly full they are the
+ * room that is missing.
  *
  * A directory with leftovers, or with slot 1 in force, has format 3, so that an
  * older gavel does not take it for damaged. A node that ends in order leaves
@@ -121,6 +123,29 @@ enum gavel_status disk_stage(struct disk *disk, const uint8_t *data, size_t size
     if (status == GAVEL_OK)
         disk->staged = first + count;
     return status;
+}
+
+void disk_unstage(struct disk *disk) { disk->stage_size = disk->staged = 0; }
+
+bool disk_has_leftovers(const struct disk *disk)
+{
+    return disk->contents.spare > disk_piece_count(disk->stage_size) || disk->contents.stale_first != 0;
+}
+
+enum gavel_status disk_remove_leftovers(struct disk *disk, struct gavel_error *error)
+{
+    struct disk_txn txn;
+    enum gavel_status status = disk_make_room(disk, DISK_NEEDS_LITTLE, 0, 0, error);
+    int code;
+
+    ASSERT(disk->is_begun);
+    if (status == GAVEL_OK)
+        status = disk_txn_begin(&txn, disk, error);
+    if (status != GAVEL_OK)
+        return status;
+    code = disk_trim(&txn);
+    return code != 0 ? disk_txn_abort(&txn, code, "removing what is left", error)
+                     : disk_txn_commit(&txn, error);
 }
 
 int disk_put_staged(struct disk_txn *txn, const struct raft_snapshot *snapshot)

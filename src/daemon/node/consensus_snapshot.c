@@ -176,6 +176,7 @@ static void drop_incoming(struct consensus *c)
 {
     struct snapshotter_job *job = c->incoming.job;
 
+    writer_unstage(&c->writer, c->incoming.stage); /* unless it is in force */
     throw_away(c, &job->table);
     snapshotter_job_free(job);
     c->incoming.job = NULL;

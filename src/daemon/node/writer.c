@@ -27,8 +27,9 @@
 struct queued_write {
     struct mail_link link; /* first */
     struct disk_write write;
-    struct blob *stage; /* no write: to be staged */
-    uint64_t stage_number;
+    struct blob *stage;    /* no write: to be staged … */
+    uint64_t stage_number; /* … with this number, or to be given up */
+    bool is_stage;
 };
 
 static void queued_write_free(struct queued_write *queued)
@@ -104,10 +105,25 @@ uint64_t writer_stage(struct writer *writer, struct blob *blob)
 
     if (!queued)
         return 0;
+    queued->is_stage = true;
     queued->stage = blob_share(blob);
     queued->stage_number = ++writer->stages;
     mailbox_put(&writer->messages, &queued->link); /* the other thread may have freed it by now */
     return writer->stages;
+}
+
+void writer_unstage(struct writer *writer, uint64_t number)
+{
+    struct queued_write *queued;
+
+    if (number == 0 || !writer->is_running)
+        return;
+    queued = calloc(1, sizeof *queued);
+    if (!queued)
+        return; /* the next stage takes its place */
+    queued->is_stage = true;
+    queued->stage_number = number;
+    mailbox_put(&writer->messages, &queued->link);
 }
 
 static void set_state(struct writer *writer, enum writer_state state)
@@ -150,24 +166,75 @@ static void tell_staged(struct writer *writer)
     wakeup_ring(writer->fd);
 }
 
-/* Takes what is to be staged out of the list; the newest counts. */
+/* Its pieces are leftovers from now on. */
+static void give_up_stage(struct writer *writer)
+{
+    forget_stage(writer);
+    disk_unstage(writer->disk);
+    tell_staged(writer);
+}
+
+/* Of a failure of the disk, other than that it is full. */
+static void fail(struct writer *writer, const struct gavel_error *error)
+{
+    writer->error = *error;
+    set_state(writer, WRITER_FAILED);
+}
+
+/* True if there is a little more room then. */
+static bool remove_leftovers(struct writer *writer, enum gavel_status *status)
+{
+    struct gavel_error error = {0};
+    struct disk_mark mark;
+
+    if (!disk_has_leftovers(writer->disk))
+        return false;
+    *status = disk_remove_leftovers(writer->disk, &error);
+    if (*status == GAVEL_OK) {
+        disk_mark_read(writer->disk, &mark);
+        atomic_store(&writer->written, mark.txn);
+        return true;
+    }
+    if (*status == GAVEL_ERR_NO_MEMORY)
+        *status = GAVEL_ERR_STORE_FULL; /* likewise: another time */
+    if (*status != GAVEL_ERR_STORE_FULL)
+        fail(writer, &error);
+    return false;
+}
+
+/* Takes what is to be staged, or no longer, out of the list; the newest counts. */
 static void take_stages(struct writer *writer, struct mail_link **list)
 {
     while (*list) {
         struct queued_write *queued = (struct queued_write *)*list;
 
-        if (!queued->stage) {
+        if (!queued->is_stage) {
             list = &(*list)->next;
             continue;
         }
         *list = queued->link.next;
-        forget_stage(writer);
-        writer->stage.blob = queued->stage;
-        writer->stage.number = queued->stage_number;
-        writer->stage.next = 0;
-        queued->stage = NULL;
+        if (queued->stage) {
+            forget_stage(writer);
+            writer->stage.blob = queued->stage;
+            writer->stage.number = queued->stage_number;
+            writer->stage.next = 0;
+            queued->stage = NULL;
+        } else {
+            writer->stage.unwanted = queued->stage_number;
+        }
         queued_write_free(queued);
     }
+}
+
+/* What is unwanted goes, unless a write that uses it still waits. */
+static void drop_unwanted(struct writer *writer, const struct mail_link *list)
+{
+    if (!writer->stage.blob || writer->stage.number != writer->stage.unwanted)
+        return;
+    for (; list; list = list->next)
+        if (((const struct queued_write *)list)->write.snapshot.blob == writer->stage.blob)
+            return;
+    give_up_stage(writer);
 }
 
 /* The next few pieces. ERR_STORE_FULL is no failure: whoever has no room for it writes it at once. */
@@ -191,12 +258,10 @@ static enum gavel_status stage_some(struct writer *writer)
         return GAVEL_OK;
     }
     if (status != GAVEL_ERR_STORE_FULL && status != GAVEL_ERR_NO_MEMORY) {
-        writer->error = error;
-        set_state(writer, WRITER_FAILED);
+        fail(writer, &error);
         return status;
     }
-    forget_stage(writer);
-    tell_staged(writer);
+    give_up_stage(writer);
     return GAVEL_OK;
 }
 
@@ -229,11 +294,21 @@ static enum gavel_status write_messages(struct writer *writer, const struct mail
             forget_stage(writer);
         }
     } else if (status != GAVEL_ERR_STORE_FULL) {
-        writer->error = error;
-        set_state(writer, WRITER_FAILED);
+        fail(writer, &error);
     }
     free(writes);
     return status;
+}
+
+/*
+ * A disk without room for a write has none for half a snapshot either, and what is left behind goes first. A
+ * whole one stays: what puts it in force frees more than it takes. True: it is worth another try.
+ */
+static bool make_room(struct writer *writer, enum gavel_status *status)
+{
+    if (writer->stage.blob && !writer->stage.is_whole)
+        give_up_stage(writer);
+    return remove_leftovers(writer, status);
 }
 
 /*
@@ -250,6 +325,8 @@ static enum gavel_status write_some(struct writer *writer, struct mail_link **li
         count = 1;
         status = write_messages(writer, *list, count);
     }
+    if (status == GAVEL_ERR_STORE_FULL && make_room(writer, &status))
+        return GAVEL_OK; /* nothing is written yet */
     if (status == GAVEL_ERR_STORE_FULL) {
         set_state(writer, WRITER_FULL);
         to_snapshot = count_to_snapshot(*list);
@@ -309,14 +386,15 @@ static void *run(void *user)
         do
             status = list ? write_some(writer, &list) : GAVEL_OK;
         while (list && status == GAVEL_OK);
+        drop_unwanted(writer, list);
         if (is_ending || (status != GAVEL_OK && status != GAVEL_ERR_STORE_FULL))
             break; /* what is left rests on what could not be written */
         if (status == GAVEL_ERR_STORE_FULL)
             (void)poll(NULL, 0, FULL_PAUSE_MS); /* the room comes from elsewhere */
         else if (writer->stage.blob && !writer->stage.is_whole)
             status = stage_some(writer);
-        else
-            (void)poll(&poll_of, 1, LOOK_EVERY_MS); /* a failure only makes it look sooner */
+        else if (!remove_leftovers(writer, &status)) /* else there may be more */
+            (void)poll(&poll_of, 1, LOOK_EVERY_MS);  /* a failure only makes it look sooner */
         look(writer, &look_at);
     } while (status == GAVEL_OK || status == GAVEL_ERR_STORE_FULL);
     forget_stage(writer);

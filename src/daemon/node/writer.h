@@ -41,7 +41,8 @@ struct writer {
     struct {
         struct blob *blob; /* NULL: none */
         uint64_t number;
-        uint32_t next; /* piece */
+        uint32_t next;     /* piece */
+        uint64_t unwanted; /* the newest number that nobody will use */
         bool is_whole;
     } stage;                  /* of the disk thread */
     struct gavel_error error; /* whole once state says so */
@@ -61,6 +62,10 @@ GAVEL_CHECKED enum gavel_status writer_put(struct writer *writer, const struct r
  * reached: no memory.
  */
 uint64_t writer_stage(struct writer *writer, struct blob *blob);
+
+/* Nobody but the writes before this will use what has this number: what is left of it is removed from the
+ * disk. */
+void writer_unstage(struct writer *writer, uint64_t number);
 
 /*
  * Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. False if the disk does

@@ -3,6 +3,8 @@
 /* The disk thread on a real, small disk: order, a disk that is full, and what becomes of it. */
 #include "daemon/node/writer.h"
 
+#include "disk/internal.h"
+
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +31,7 @@ struct fixture {
     uint8_t bytes[ENTRY_BYTES];
 };
 
-static int set_up(void **state)
+static int set_up_with(void **state, size_t bytes_max)
 {
     struct fixture *f = calloc(1, sizeof *f);
     struct raft_state first = {.cluster = 7, .generation = 1, .id = 9};
@@ -41,7 +43,7 @@ static int set_up(void **state)
     assert_non_null(f);
     (void)snprintf(f->directory, sizeof f->directory, "/tmp/gavel-test-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
-    f->options = (struct disk_options){.data_dir = f->directory, .bytes_max = 1 << 20};
+    f->options = (struct disk_options){.data_dir = f->directory, .bytes_max = bytes_max};
     f->options.identity.cluster = 7;
     f->options.identity.node = 9;
     (void)snprintf(f->options.identity.cluster_name, DISK_NAME_MAX, "c");
@@ -56,6 +58,11 @@ static int set_up(void **state)
     *state = f;
     return 0;
 }
+
+static int set_up(void **state) { return set_up_with(state, 1 << 20); }
+
+/* Room for a part of a snapshot. */
+static int set_up_larger(void **state) { return set_up_with(state, 4 << 20); }
 
 static int tear_down(void **state)
 {
@@ -126,7 +133,7 @@ static raft_index fill(struct fixture *f)
 
     do {
         index = put_entry(f);
-        assert_true(index < 100);
+        assert_true(index < 200);
     } while (await(f));
     return index;
 }
@@ -191,6 +198,104 @@ static void test_what_is_staged_is_counted_however_fast_the_disk_is(void **state
     assert_int_equal(atomic_load(&f->writer.staged), STAGES);
 }
 
+static struct blob *make_blob(size_t size)
+{
+    uint8_t *bytes = calloc(1, size);
+    struct blob *blob;
+
+    assert_non_null(bytes);
+    blob = blob_own(bytes, size);
+    assert_non_null(blob);
+    return blob;
+}
+
+static void await_stage(struct fixture *f, uint64_t number)
+{
+    for (int i = 0; i < LIMIT_MS && atomic_load(&f->writer.staged) < number; i++)
+        (void)poll(NULL, 0, 1);
+    assert_true(atomic_load(&f->writer.staged) >= number);
+}
+
+/* How many entries fit into a directory in which nothing was staged. */
+static raft_index entries_that_fit(size_t bytes_max)
+{
+    void *state = NULL;
+    raft_index index;
+
+    (void)set_up_with(&state, bytes_max);
+    index = fill(state);
+    (void)tear_down(&state);
+    return index;
+}
+
+static void test_a_stage_that_gives_up_gives_its_room_back(void **state)
+{
+    struct fixture *f = *state;
+    raft_index fits = entries_that_fit(4 << 20);
+    struct blob *blob = make_blob(4 << 20); /* more than there is room for, and much of it fits */
+
+    await_stage(f, writer_stage(&f->writer, blob));
+    assert_int_equal(fill(f), fits);
+    blob_drop(blob);
+}
+
+static void test_a_stage_that_nobody_wants_gives_its_room_back(void **state)
+{
+    struct fixture *f = *state;
+    raft_index fits = entries_that_fit(1 << 20);
+    struct blob *blob = make_blob(100000);
+    uint64_t number = writer_stage(&f->writer, blob);
+
+    await_stage(f, number);
+    writer_unstage(&f->writer, number);
+    assert_int_equal(fill(f), fits);
+    blob_drop(blob);
+}
+
+/* Nothing is written any more, and the pieces go all the same. */
+static void test_what_is_left_goes_without_another_write(void **state)
+{
+    struct fixture *f = *state;
+    struct blob *blob = make_blob(100000);
+    uint64_t number = writer_stage(&f->writer, blob);
+    uint64_t before;
+
+    await_stage(f, number);
+    before = atomic_load(&f->writer.written);
+    writer_unstage(&f->writer, number);
+    for (int i = 0; i < LIMIT_MS && atomic_load(&f->writer.written) == before; i++)
+        (void)poll(NULL, 0, 1);
+    assert_true(writer_stop(&f->writer));
+    assert_true(disk_is_plain(&f->disk->contents));
+    blob_drop(blob);
+}
+
+static void test_a_write_before_it_still_uses_the_stage(void **state)
+{
+    struct fixture *f = *state;
+    struct blob *blob = make_blob(100000);
+    raft_index last = put_entry(f);
+    uint64_t number = writer_stage(&f->writer, blob);
+    struct raft_persist persist;
+
+    assert_true(await(f));
+    await_stage(f, number);
+    persist = change(f, 1, last);
+    persist.has_snapshot = true;
+    f->raft.snapshot.index = last;
+    f->raft.snapshot.term = 1;
+    f->raft.snapshot.data = blob->bytes;
+    f->raft.snapshot.size = blob->size;
+    blob_drop(f->raft.snapshot.blob);
+    f->raft.snapshot.blob = blob; /* its owner from now on */
+    put(f, &persist);
+    writer_unstage(&f->writer, number);
+    assert_true(await(f));
+    assert_true(writer_stop(&f->writer));
+    assert_int_equal(f->disk->contents.slot, 1);
+    assert_int_equal(f->disk->contents.snapshot.index, last);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +304,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_snapshot_that_waits_makes_the_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_staged_is_counted_however_fast_the_disk_is, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stage_that_gives_up_gives_its_room_back, set_up_larger,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stage_that_nobody_wants_gives_its_room_back, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_left_goes_without_another_write, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_write_before_it_still_uses_the_stage, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
