@@ -98,7 +98,6 @@ void disk_close(struct disk *disk)
 {
     if (!disk)
         return;
-    disk_settle(disk);
     disk_environment_close(disk);
     if (disk->lock_fd >= 0)
         (void)close(disk->lock_fd); /* gives up the lock; nothing was written that matters */

@@ -130,7 +130,13 @@ struct disk_usage {
 };
 void disk_usage_read(struct disk *disk, struct disk_usage *ret_usage);
 
-/* Safe on NULL. */
+/*
+ * Leaves the directory as an older gavel knows it, if it can; nothing depends on it. It writes, and takes as
+ * long as the disk does: a snapshot may have to move.
+ */
+void disk_settle(struct disk *disk);
+
+/* Writes nothing. Safe on NULL. */
 void disk_close(struct disk *disk);
 
 #endif

@@ -135,8 +135,6 @@ int disk_put_staged(struct disk_txn *txn, const struct raft_snapshot *snapshot);
 int disk_leave_entries(struct disk_txn *txn, raft_index first, raft_index last);
 int disk_trim(struct disk_txn *txn); /* some of what is left to remove */
 int disk_trim_all(struct disk_txn *txn);
-/* Leaves the directory as an older gavel knows it, if it can. */
-void disk_settle(struct disk *disk);
 
 /* repair.c: from this term on, terms are too high to be the result of elections. */
 #define DISK_TERM_LIMIT (RAFT_NUMBER_MAX / 4)

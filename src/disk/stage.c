@@ -17,8 +17,8 @@
  * room that is missing.
  *
  * A directory with leftovers, or with slot 1 in force, has format 3, so that an
- * older gavel does not take it for damaged. A node that ends in order leaves
- * format 2 behind (disk_settle()).
+ * older gavel does not take it for damaged. A node that ends in order, with a
+ * disk that answers, leaves format 2 behind (disk_settle()).
  */
 #include "disk/internal.h"
 

@@ -223,7 +223,12 @@ static void end(struct consensus *c)
     consensus_end_events(c);
     consensus_end_sessions(c);
     c->ending.is_disk_left = !writer_stop(&c->writer);
-    if (c->ending.is_disk_left)
+    if (c->ending.is_disk_left && atomic_load(&c->writer.is_settling))
+        logger_line(
+            &c->logger, LOG_WARNING,
+            "the disk is too slow to put the data directory in order; nothing is lost, but an older gavel refuses the directory until this node was started and stopped once more",
+            LOG_STR("data", c->config->data), LOG_END);
+    else if (c->ending.is_disk_left)
         logger_line(&c->logger, LOG_ERROR,
                     "the disk does not answer; pending writes are dropped, as after a crash", LOG_END);
     consensus_end_snapshots(c);

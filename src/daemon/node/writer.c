@@ -17,6 +17,8 @@
 #define FULL_PAUSE_MS 200
 /* How long the end of the node waits for a write; what a crash may lose, an end may leave. */
 #define END_LIMIT_S 3
+/* How much longer, if only the directory is to be put in order. */
+#define SETTLE_LIMIT_S 5
 /* How often it looks whether data.mdb is still there. */
 #define LOOK_EVERY_MS 500
 /* Changes in one transaction; more would make the first of them wait. */
@@ -399,6 +401,10 @@ static void *run(void *user)
     } while (status == GAVEL_OK || status == GAVEL_ERR_STORE_FULL);
     forget_stage(writer);
     free_messages(list);
+    if (is_ending && (status == GAVEL_OK || status == GAVEL_ERR_STORE_FULL)) {
+        atomic_store(&writer->is_settling, true);
+        disk_settle(writer->disk);
+    }
     return NULL;
 }
 
@@ -426,17 +432,23 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
     return GAVEL_OK;
 }
 
-bool writer_stop(struct writer *writer)
+/* False: it has not ended by then. */
+static bool join(struct writer *writer, time_t limit_s)
 {
     struct timespec limit;
 
+    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
+    limit.tv_sec += limit_s;
+    return pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit) == 0;
+}
+
+bool writer_stop(struct writer *writer)
+{
     if (!writer->is_running)
         return true;
     atomic_store(&writer->is_ending, true);
-    wakeup_ring(writer->messages.fd);             /* it rings for writes too */
-    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
-    limit.tv_sec += END_LIMIT_S;
-    if (pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit))
+    wakeup_ring(writer->messages.fd); /* it rings for writes too */
+    if (!join(writer, END_LIMIT_S) && !(atomic_load(&writer->is_settling) && join(writer, SETTLE_LIMIT_S)))
         return false;
     free_messages(mailbox_take_all(&writer->messages));
     mailbox_done(&writer->messages);

@@ -36,8 +36,9 @@ struct writer {
     _Atomic uint64_t written; /* the newest transaction on disk (disk_mark) */
     _Atomic bool is_lost;     /* data.mdb is not where it was any more */
     _Atomic bool is_ending;
-    _Atomic uint64_t staged; /* the newest of writer_stage() that is done with */
-    uint64_t stages;         /* of the consensus thread */
+    _Atomic bool is_settling; /* everything is written; the directory is put in order for an older gavel */
+    _Atomic uint64_t staged;  /* the newest of writer_stage() that is done with */
+    uint64_t stages;          /* of the consensus thread */
     struct {
         struct blob *blob; /* NULL: none */
         uint64_t number;
@@ -68,8 +69,9 @@ uint64_t writer_stage(struct writer *writer, struct blob *blob);
 void writer_unstage(struct writer *writer, uint64_t number);
 
 /*
- * Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. False if the disk does
- * not answer: the thread still has the disk, and both must be left alone until the process ends.
+ * Writes what is left, if it can be, settles the disk, and joins the thread. Safe on a zeroed struct. False
+ * if the disk does not answer in time: the thread still has the disk, and both must be left alone until the
+ * process ends. is_settling says that nothing is lost by that.
  */
 GAVEL_CHECKED bool writer_stop(struct writer *writer);
 

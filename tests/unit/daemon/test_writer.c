@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +21,19 @@
 #define ENTRY_BYTES 32768
 #define LIMIT_MS 60000
 #define STAGES 100000
+
+/* What LMDB calls: a disk that hangs, while this says so. */
+static _Atomic bool is_hanging;
+
+static int sync_of(long number, int fd)
+{
+    while (atomic_load(&is_hanging))
+        (void)poll(NULL, 0, 1);
+    return (int)syscall(number, fd);
+}
+
+__attribute__((visibility("default"))) int fdatasync(int fd) { return sync_of(SYS_fdatasync, fd); }
+__attribute__((visibility("default"))) int fsync(int fd) { return sync_of(SYS_fsync, fd); }
 
 struct fixture {
     char directory[64];
@@ -270,9 +284,9 @@ static void test_what_is_left_goes_without_another_write(void **state)
     blob_drop(blob);
 }
 
-static void test_a_write_before_it_still_uses_the_stage(void **state)
+/* A snapshot is in force that was staged. */
+static void use_stage(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct blob *blob = make_blob(100000);
     raft_index last = put_entry(f);
     uint64_t number = writer_stage(&f->writer, blob);
@@ -291,9 +305,36 @@ static void test_a_write_before_it_still_uses_the_stage(void **state)
     put(f, &persist);
     writer_unstage(&f->writer, number);
     assert_true(await(f));
-    assert_true(writer_stop(&f->writer));
+}
+
+/* Looked at while the disk hangs: settling moves the snapshot to the other slot. */
+static void test_a_write_before_it_still_uses_the_stage_and_the_end_waits_for_no_hung_disk(void **state)
+{
+    struct fixture *f = *state;
+
+    use_stage(f);
+    atomic_store(&is_hanging, true);
+    assert_false(writer_stop(&f->writer)); /* within a limit */
+    assert_true(atomic_load(&f->writer.is_settling));
     assert_int_equal(f->disk->contents.slot, 1);
-    assert_int_equal(f->disk->contents.snapshot.index, last);
+    assert_int_equal(f->disk->contents.snapshot.index, raft_log_last(&f->raft.log));
+    atomic_store(&is_hanging, false);
+    assert_true(writer_stop(&f->writer));
+    assert_true(disk_is_plain(&f->disk->contents));
+}
+
+/* A write that hangs costs what a crash does, and the disk is not settled. */
+static void test_the_end_does_not_wait_for_a_write_that_hangs(void **state)
+{
+    struct fixture *f = *state;
+
+    use_stage(f);
+    atomic_store(&is_hanging, true);
+    (void)put_entry(f);
+    assert_false(writer_stop(&f->writer));
+    assert_false(atomic_load(&f->writer.is_settling));
+    atomic_store(&is_hanging, false);
+    assert_true(writer_stop(&f->writer));
 }
 
 int main(void)
@@ -309,7 +350,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_stage_that_nobody_wants_gives_its_room_back, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_left_goes_without_another_write, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_write_before_it_still_uses_the_stage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_write_before_it_still_uses_the_stage_and_the_end_waits_for_no_hung_disk, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait_for_a_write_that_hangs, set_up_larger,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

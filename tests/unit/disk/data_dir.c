@@ -82,6 +82,8 @@ void data_dir_open(struct data_dir *f)
 
 void data_dir_close(struct data_dir *f)
 {
+    if (f->disk)
+        disk_settle(f->disk);
     disk_close(f->disk);
     f->disk = NULL;
 }
