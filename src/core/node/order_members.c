@@ -89,6 +89,23 @@ static bool is_taken(struct node *node, const struct node_order *order)
     return false;
 }
 
+/* How many members there are with all that are to be, by records or by orders whose records are on their
+ * way; this one not counted. */
+static size_t count_to_be(const struct node *node, raft_id but)
+{
+    const struct node_members *m = &node->members;
+    const struct raft_config *config = &node->raft.config;
+    size_t count = config->count;
+    const struct node_pending *p;
+
+    for (size_t i = 0; i < m->record_count; i++)
+        count += m->records[i].id != but && !raft_config_find(config, m->records[i].id);
+    STAILQ_FOREACH(p, &node->orders.waiting, next)
+        count += p->order.kind == NODE_MEMBER_ADD && p->target != but &&
+                 !raft_config_find(config, p->target) && !node_record_of(node, p->target);
+    return count;
+}
+
 static enum gavel_status add(struct node *node, const struct node_moment *moment,
                              struct node_pending *pending, const struct raft_member *member)
 {
@@ -104,8 +121,9 @@ static enum gavel_status add(struct node *node, const struct node_moment *moment
     }
     if (is_taken(node, order))
         return GAVEL_ERR_INVALID;
-    if (node->raft.config.count == RAFT_MEMBERS_MAX) {
-        node_refuse_order(node, order, GAVEL_ERR_STATE, "there are %d members already, which is the most",
+    if (count_to_be(node, pending->target) >= RAFT_MEMBERS_MAX) {
+        node_refuse_order(node, order, GAVEL_ERR_STATE,
+                          "there are %d members already, with those that are being added, which is the most",
                           RAFT_MEMBERS_MAX);
         return GAVEL_ERR_STATE;
     }

@@ -253,6 +253,11 @@ static void time_is_up(struct node *node, struct node_pending *p)
                           p->order.name[0] ? p->order.name : "nobody");
     else if (p->order.kind == NODE_STEP_DOWN)
         node_answer_order(node, p, GAVEL_ERR_TIMEOUT, "the work has not stopped yet");
+    else if (p->order.kind == NODE_MEMBER_REMOVE && !p->has_begun) /* it has no record to follow */
+        node_answer_order(node, p, GAVEL_ERR_TIMEOUT,
+                          "%s is still a member: its removal did not begin in time, behind another change or "
+                          "without a majority; see `gavel member list`, and ask again",
+                          p->order.name);
     else
         node_answer_order(node, p, GAVEL_ERR_TIMEOUT,
                           "it is not done yet; the leader goes on with it: see `gavel member list`");

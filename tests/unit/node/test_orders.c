@@ -390,6 +390,51 @@ static void test_what_cannot_be_is_refused(void **state)
     assert_int_equal(f->nodes[leader].answers, 4);
 }
 
+/* Nobody goes on with a removal that was never begun, so nobody says so. */
+static void test_a_removal_that_waited_in_vain_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct node_order late = {.id = 1, .kind = NODE_MEMBER_REMOVE, .timeout = 20 * NS_PER_MS};
+    unsigned leader, other;
+
+    run(f, 3 * NS_PER_S);
+    leader = leader_of(f);
+    other = leader == 0 ? 1 : 0;
+    (void)snprintf(late.name, sizeof late.name, "%s", name_of(other));
+    assert_int_equal(order(f, leader, NODE_MEMBER_ADD, "d"), GAVEL_OK);
+    for (unsigned i = 0; i < NODES; i++) /* the change is under way, and goes no further */
+        f->nodes[i].is_cut = i != leader;
+    while (f->nodes[leader].node.raft.config_index <= f->nodes[leader].node.raft.commit) {
+        f->now += NS_PER_MS;
+        (void)feed(f, leader, (struct node_event){.kind = NODE_TICK});
+        assert_int_equal(f->nodes[leader].node.raft.role, RAFT_LEADER);
+    }
+    assert_int_equal(feed(f, leader, (struct node_event){.kind = NODE_ORDER, .order = &late}), GAVEL_OK);
+    f->now += 20 * NS_PER_MS;
+    (void)feed(f, leader, (struct node_event){.kind = NODE_TICK});
+    assert_int_equal(f->nodes[leader].status, GAVEL_ERR_TIMEOUT);
+    assert_non_null(strstr(f->nodes[leader].text, "is still a member: its removal did not begin"));
+}
+
+/* Each of two finds room for one more; together they would be one too many. */
+static void test_those_who_are_being_added_count(void **state)
+{
+    struct fixture *f = *state;
+    unsigned leader;
+    char name[] = "e";
+
+    run(f, 3 * NS_PER_S);
+    leader = leader_of(f);
+    for (unsigned i = 0; i < NODES; i++)
+        f->nodes[i].is_cut = i != leader; /* so none of them is a member before the next is asked for */
+    for (unsigned i = 0; i < RAFT_MEMBERS_MAX - 3; i++, name[0]++)
+        assert_int_equal(order(f, leader, NODE_MEMBER_ADD, name), GAVEL_OK);
+    assert_int_equal(f->nodes[leader].answers, 0);
+    assert_int_equal(order(f, leader, NODE_MEMBER_ADD, name), GAVEL_ERR_STATE);
+    assert_string_equal(f->nodes[leader].text,
+                        "there are 16 members already, with those that are being added, which is the most");
+}
+
 /* A log that clients write to is never applied to its end, and members change all the same. */
 static void test_members_change_while_entries_are_on_their_way(void **state)
 {
@@ -473,6 +518,8 @@ int main(void)
         TEST(test_the_first_members_get_records),
         TEST(test_a_member_comes_and_goes_by_its_record),
         TEST(test_what_cannot_be_is_refused),
+        TEST(test_a_removal_that_waited_in_vain_says_so),
+        TEST(test_those_who_are_being_added_count),
         TEST(test_members_change_while_entries_are_on_their_way),
         TEST(test_work_that_failed_ends_its_own_claim_only),
         TEST(test_a_node_that_ends_hands_over_first),
