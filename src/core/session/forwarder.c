@@ -195,6 +195,15 @@ void forwarder_unsent(struct forwarder *forwarder, gavel_ns now, uint64_t number
     forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
 }
 
+/*
+ * Whoever asked is gone, and would not know of the session, nor of what it was elected for, until that ends
+ * by itself. If only the connection is gone, the client asks again through another node.
+ */
+static bool is_pointless(const struct forwarder_forwarding *forwarding)
+{
+    return forwarding->is_gone && forwarding->opens;
+}
+
 static void give_up(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
 {
     forwarder->counts.timed_out++;
@@ -227,6 +236,10 @@ static void work(struct forwarder *forwarder, gavel_ns now)
         next = TAILQ_NEXT(forwarding, in_order);
         if (forwarding->give_up_at <= now) {
             give_up(forwarder, forwarding);
+            drop(forwarder, forwarding);
+            continue;
+        }
+        if (is_pointless(forwarding) && (!forwarding->is_out || forwarding->again_at <= now)) {
             drop(forwarder, forwarding);
             continue;
         }
@@ -415,6 +428,8 @@ static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t 
     forwarding->client = client;
     forwarding->tag = tag;
     forwarding->may_repeat = !is_request || frame->request->session != 0;
+    forwarding->opens = is_request && frame->request->n_ops > 0 &&
+                        frame->request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION;
     if (PLANTED(CARRIED_TWICE))
         forwarding->may_repeat = true;
     forwarding->give_up_at = now + ns_min(timeout, FORWARDER_TIMEOUT_MAX);
@@ -462,6 +477,8 @@ void forwarder_forget(struct forwarder *forwarder, uint64_t client)
         forwarding->is_gone = true;
         if (forwarding->what == GAVEL__CLIENT_FRAME__WHAT_ASK)
             drop(forwarder, forwarding); /* of a question the answer is all there is */
+        else if (is_pointless(forwarding) && (!forwarding->is_out || forwarding->is_outgoing))
+            drop(forwarder, forwarding);
     }
 }
 

@@ -117,7 +117,8 @@ void forwarder_answer_free(struct forwarder_answer *answer); /* safe on NULL */
 GAVEL_CHECKED enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
                                                const Gavel__ClientFrame *frame);
 
-/* That client is gone: its forwardings go on, and their answers are for nobody. */
+/* That client is gone: its forwardings go on, and their answers are for nobody. Only a session that it wants
+ * to open is not opened, unless the leader has been asked already. */
 void forwarder_forget(struct forwarder *forwarder, uint64_t client);
 
 /* An answer from a frontend, for the forwarded request of that number. Late or repeated ones are harmless.

@@ -32,6 +32,7 @@ struct forwarder_forwarding {
     bool had_been_out;               /* before that */
     bool has_been_out;               /* delivered once: it may have been carried out */
     bool may_repeat;                 /* carrying it twice does no harm */
+    bool opens;                      /* a session: nobody keeps it alive if the client is gone */
     uint64_t node;                   /* to whom, and in which term */
     uint64_t term;
     gavel_ns again_at; /* if it is out: carried again then; NEVER */

@@ -447,6 +447,63 @@ static void test_whatever_happens_everything_is_answered_exactly_once(void **sta
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* A write that opens the session of its client, and may go on to campaign. */
+static void ask_opening(struct fixture *f, uint64_t client, uint64_t tag, uint64_t session)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Request request;
+    Gavel__OpenSession open;
+    Gavel__Op op;
+    Gavel__Op *ops[] = {&op};
+
+    gavel__client_frame__init(&frame);
+    gavel__request__init(&request);
+    gavel__open_session__init(&open);
+    gavel__op__init(&op);
+    open.session = session;
+    open.ttl_ms = 2000;
+    open.name = (char[]){"P"};
+    op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    op.open_session = &open;
+    request.tag = tag;
+    request.session = session;
+    request.id = 1;
+    request.n_ops = 1;
+    request.ops = ops;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    take(f, client, &frame);
+}
+
+static void test_no_session_is_opened_for_a_client_that_is_gone(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_opening(f, 1, 1, 77);
+    ask_opening(f, 2, 2, 78);
+    forwarder_forget(&f->forwarder, 1);
+    set_leader(f, 3, 7);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->deliveries[0].tag, 2);
+    /* It is under way: that leader may open it, but no other is asked. */
+    forwarder_forget(&f->forwarder, 2);
+    set_leader(f, 2, 8);
+    pass(f, NS_PER_S);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->answered, 0);
+    assert_int_equal(f->forwarder.count, 0);
+    /* Nor the same again, if it has refused, or does not answer. */
+    ask_opening(f, 4, 4, 79);
+    ask_opening(f, 5, 5, 80);
+    assert_int_equal(f->delivered, 3);
+    forwarder_forget(&f->forwarder, 4);
+    forwarder_forget(&f->forwarder, 5);
+    reply(f, f->deliveries[1], GAVEL_ERR_NOT_LEADER);
+    pass(f, FORWARDER_AGAIN + NS_PER_MS);
+    assert_int_equal(f->delivered, 3);
+    assert_int_equal(f->forwarder.count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +511,7 @@ int main(void)
         CASE(test_without_a_leader_everything_waits_until_there_is_one),
         CASE(test_without_any_leader_it_is_told_that_nothing_was_done),
         CASE(test_a_new_leader_is_asked_again),
+        CASE(test_no_session_is_opened_for_a_client_that_is_gone),
         CASE(test_a_write_without_a_session_is_not_carried_to_another_leader),
         CASE(test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_sight),
         CASE(test_what_the_leader_refuses_is_carried_again_soon),
