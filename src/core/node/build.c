@@ -44,7 +44,7 @@ struct node_build *node_build_begin(const struct node *node)
     return build;
 }
 
-static void drop_inputs(struct node_build *build)
+void node_build_drop_inputs(struct node_build *build)
 {
     while (build->slices) {
         struct node_build_slice *next = build->slices->next;
@@ -60,7 +60,7 @@ void node_build_free(struct node_build *build)
 {
     if (!build)
         return;
-    drop_inputs(build);
+    node_build_drop_inputs(build);
     blob_drop(build->blob);
     free(build);
 }
@@ -159,7 +159,6 @@ enum gavel_status node_build_run(struct node_build *build)
     if (status == GAVEL_OK)
         status = table_snapshot_encode(&table, &bytes, &size);
     table_done(&table);
-    drop_inputs(build); /* the result may wait for long until it is used */
     if (status != GAVEL_OK)
         return status;
     build->blob = blob_own(bytes, size);

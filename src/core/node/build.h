@@ -56,4 +56,7 @@ GAVEL_CHECKED enum gavel_status node_build_collect(struct node_build *build, con
  */
 GAVEL_CHECKED enum gavel_status node_build_run(struct node_build *build);
 
+/* Frees what it was built from; the caller allocated it, and the result may wait for long. */
+void node_build_drop_inputs(struct node_build *build);
+
 #endif

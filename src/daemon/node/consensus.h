@@ -38,7 +38,8 @@ struct loop_events {
     struct event *forwarding_event;
     struct event *commands_event;
     struct event *reload_event;
-    struct event *snapshotter_event;
+    struct event *builder_event;
+    struct event *decoder_event;
     struct event *sessions_event;
     struct event *signal_events[3];
     int timer_fd;
@@ -135,7 +136,7 @@ struct ending_state {
     gavel_ns leave_until; /* for the candidates at the API to be let go */
     bool is_over;
     bool is_disk_left;   /* the disk thread did not come back */
-    bool is_thread_left; /* nor the snapshot thread, in the middle of its work */
+    bool is_thread_left; /* nor a snapshot thread, in the middle of its work */
     int exit_code;
 };
 
@@ -171,10 +172,11 @@ struct consensus {
     struct client_requests sessions;
 
     /* snapshots (consensus_snapshot.c) */
-    struct snapshotter snapshotter;
+    struct snapshotter builder;
+    struct snapshotter decoder;
     struct {
         enum { BUILDING_NONE, BUILDING_COLLECTS, BUILDING_BUILDS, BUILDING_STAGES, BUILDING_READY } phase;
-        struct node_build *build; /* unless the snapshot thread has it */
+        struct node_build *build; /* unless its thread has it */
         size_t log_bytes;         /* when it began */
         gavel_ns began_at;
         uint64_t stage;        /* that the disk thread must have done */
@@ -211,7 +213,7 @@ void consensus_carry_out(struct consensus *c);
 void consensus_compact(struct consensus *c); /* in each tick */
 void consensus_receive_snapshot(struct consensus *c, const struct raft_message *message);
 void consensus_look_at_incoming(struct consensus *c); /* the disk thread is done with something */
-void consensus_take_snapshots(struct consensus *c);   /* the snapshot thread is */
+void consensus_take_snapshots(struct consensus *c);   /* a snapshot thread is */
 void consensus_end_snapshots(struct consensus *c);    /* safe however far it came */
 
 /* consensus_work.c: between CLAIM and WORK_STOPPED */

@@ -292,11 +292,12 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->loop.request_event = loop_watch(c->loop.base, c->shared->requests.fd, on_requests, c);
     c->loop.forwarding_event = loop_watch(c->loop.base, c->shared->forwardings.fd, on_forwardings, c);
     c->loop.reload_event = loop_watch(c->loop.base, c->tls.reload.done.fd, on_reloaded, c);
-    c->loop.snapshotter_event = loop_watch(c->loop.base, c->snapshotter.done.fd, on_snapshots, c);
+    c->loop.builder_event = loop_watch(c->loop.base, c->builder.done.fd, on_snapshots, c);
+    c->loop.decoder_event = loop_watch(c->loop.base, c->decoder.done.fd, on_snapshots, c);
     c->loop.tick_event = event_new(c->loop.base, -1, EV_PERSIST, on_tick, c);
     is_good = c->loop.timer_event && c->loop.writer_event && c->loop.request_event &&
-              c->loop.forwarding_event && c->loop.reload_event && c->loop.snapshotter_event &&
-              c->loop.tick_event && event_add(c->loop.tick_event, &tick) == 0;
+              c->loop.forwarding_event && c->loop.reload_event && c->loop.builder_event &&
+              c->loop.decoder_event && c->loop.tick_event && event_add(c->loop.tick_event, &tick) == 0;
     if (c->commands) {
         c->loop.commands_event = loop_watch(c->loop.base, c->commands->fd, on_commands, c);
         is_good = is_good && c->loop.commands_event;
@@ -317,7 +318,8 @@ void consensus_end_events(struct consensus *c)
     loop_drop(&c->loop.forwarding_event);
     loop_drop(&c->loop.commands_event);
     loop_drop(&c->loop.reload_event);
-    loop_drop(&c->loop.snapshotter_event);
+    loop_drop(&c->loop.builder_event);
+    loop_drop(&c->loop.decoder_event);
     for (size_t i = 0; i < sizeof c->loop.signal_events / sizeof *c->loop.signal_events; i++)
         loop_drop(&c->loop.signal_events[i]);
     wakeup_close(&c->loop.timer_fd); /* a timer has nothing to lose either */

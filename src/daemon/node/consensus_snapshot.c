@@ -4,7 +4,7 @@
  * Snapshots, without holding anything up. One of our own:
  *
  *     collect   entries are copied, a slice per tick
- *     build     on the snapshot thread, from the snapshot before and those entries
+ *     build     on a thread of its own, from the snapshot before and those entries
  *     stage     the disk thread writes it in pieces, between other writes
  *     ready     once the log has grown a little more, Raft is told; what is left to write is small
  *
@@ -79,7 +79,7 @@ static void collect(struct consensus *c)
     job->build = c->building.build;
     c->building.build = NULL;
     c->building.phase = BUILDING_BUILDS;
-    snapshotter_put(&c->snapshotter, job);
+    snapshotter_put(&c->builder, job);
 }
 
 /* The table is not what the log says it is, or the log is not what it was. */
@@ -103,6 +103,7 @@ static void built(struct consensus *c, struct snapshotter_job *job)
     job->build = NULL;
     snapshotter_job_free(job);
     c->building.build = build;
+    node_build_drop_inputs(build);
     if (status == GAVEL_ERR_CONFLICT) {
         tell_difference(c, build);
     } else if (status != GAVEL_OK) {
@@ -219,7 +220,7 @@ void consensus_receive_snapshot(struct consensus *c, const struct raft_message *
     c->incoming.message = *message;
     c->incoming.is_decoded = false;
     c->incoming.stage = is_full(c) ? 0 : writer_stage(&c->writer, job->blob);
-    snapshotter_put(&c->snapshotter, job);
+    snapshotter_put(&c->decoder, job);
 }
 
 static void decoded(struct consensus *c, struct snapshotter_job *job)
@@ -245,19 +246,19 @@ void consensus_take_snapshots(struct consensus *c)
 {
     struct snapshotter_job *job;
 
-    while (!c->ending.is_over && (job = snapshotter_take(&c->snapshotter))) {
-        if (job->build)
-            built(c, job);
-        else
-            decoded(c, job);
-    }
+    while (!c->ending.is_over && (job = snapshotter_take(&c->builder)))
+        built(c, job);
+    while (!c->ending.is_over && (job = snapshotter_take(&c->decoder)))
+        decoded(c, job);
 }
 
 void consensus_end_snapshots(struct consensus *c)
 {
     bool was_put = c->incoming.job && !c->incoming.is_decoded;
 
-    c->ending.is_thread_left = !snapshotter_stop(&c->snapshotter); /* frees what it has */
+    c->ending.is_thread_left = !snapshotter_stop(&c->builder); /* frees what it has */
+    if (!snapshotter_stop(&c->decoder))
+        c->ending.is_thread_left = true;
     if (was_put)
         c->incoming.job = NULL;
     if (c->incoming.job)

@@ -41,7 +41,8 @@ static void *run(void *user)
     struct snapshotter *snapshotter = user;
     struct pollfd poll_of = {.fd = snapshotter->jobs.fd, .events = POLLIN};
 
-    (void)setpriority(PRIO_PROCESS, 0, LATER); /* of this thread, on Linux; lowering it is always permitted */
+    if (snapshotter->is_later)
+        (void)setpriority(PRIO_PROCESS, 0, LATER); /* of this thread, on Linux; it is always permitted */
     while (!atomic_load(&snapshotter->is_ending)) {
         struct snapshotter_job *job = (struct snapshotter_job *)mailbox_take(&snapshotter->jobs);
 
@@ -55,17 +56,20 @@ static void *run(void *user)
     return NULL;
 }
 
-enum gavel_status snapshotter_start(struct snapshotter *snapshotter)
+enum gavel_status snapshotter_start(struct snapshotter *snapshotter, enum snapshotter_kind kind)
 {
+    static const char *const names[] = {
+        [SNAPSHOTTER_BUILDS] = "gaveld-build", [SNAPSHOTTER_DECODES] = "gaveld-decode"};
     enum gavel_status status;
 
     memset(snapshotter, 0, sizeof *snapshotter);
+    snapshotter->is_later = kind == SNAPSHOTTER_BUILDS;
     status = mailbox_init(&snapshotter->jobs);
     if (status != GAVEL_OK)
         return status;
     status = mailbox_init(&snapshotter->done);
     if (status == GAVEL_OK &&
-        realtime_thread(&snapshotter->thread, "gaveld-snapshot", run, snapshotter, REALTIME_NO)) {
+        realtime_thread(&snapshotter->thread, names[kind], run, snapshotter, REALTIME_NO)) {
         mailbox_done(&snapshotter->done);
         status = GAVEL_ERR_NO_MEMORY;
     }

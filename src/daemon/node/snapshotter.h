@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The snapshot thread: what takes long about snapshots, and needs nothing that
- * changes. It builds one from the one before and entries (core/node/build.h),
- * and decodes one of the leader into a table. The consensus thread gives it
- * jobs and gets them back; `done.fd` becomes readable then.
+ * A thread for what takes long about snapshots, and needs nothing that changes.
+ * The consensus thread gives it jobs and gets them back; `done.fd` becomes
+ * readable then. A node has two of them:
  *
- * It has a low priority: on a machine with few processors the threads that serve
- * clients would wait for it otherwise.
+ *   - one builds snapshots from the one before and entries (core/node/build.h). It
+ *     has a low priority: on a machine with few processors the threads that serve
+ *     clients would wait for it otherwise;
+ *   - one decodes those of the leader into a table. A node that needs one is of no
+ *     use before it has it, so it has an ordinary priority, and waits for no build.
+ *
+ * Memory. The table that is decoded becomes the node's, so the consensus thread
+ * changes and frees what was allocated here, and waits then for whoever is in the
+ * allocator at the same place (malloc() has one for each thread). That must be nobody
+ * of low priority, who may be kept from running: what the builder allocates stays
+ * with it but for the finished bytes, and it frees nothing of others.
  */
 #ifndef DAEMON_NODE_SNAPSHOTTER_H
 #define DAEMON_NODE_SNAPSHOTTER_H
@@ -32,12 +40,16 @@ struct snapshotter {
     struct mailbox jobs;
     struct mailbox done;
     pthread_t thread;
+    bool is_later; /* than all others: it builds */
     bool is_running;
     _Atomic bool is_ending;
 };
 
+enum snapshotter_kind { SNAPSHOTTER_BUILDS, SNAPSHOTTER_DECODES };
+
 /* ERR_IO, ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter);
+GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter,
+                                                  enum snapshotter_kind kind);
 
 /* Hands the job over; it comes back in `done`. */
 void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job);
