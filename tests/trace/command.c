@@ -311,6 +311,7 @@ static const struct {
     {"step-down", NULL, step_down},
     {"propose", NULL, propose},
     {"members", NULL, members},
+    {"order", NULL, command_order},
     {"compact", NULL, compact},
     {"link-lost", NULL, link_lost},
     {"slow-disk", NULL, command_slow_disk},

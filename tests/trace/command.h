@@ -47,6 +47,9 @@ bool command_table(struct cluster *cluster, struct host *host, char **words, siz
 /* progress.c: what a leader knows of the others. */
 bool command_progress(struct cluster *cluster, struct host *host, char **words, size_t count);
 
+/* order.c: what operators order. */
+bool command_order(struct cluster *cluster, struct host *host, char **words, size_t count);
+
 /* directory.c: what can happen to the data of a node. */
 bool command_lose(struct cluster *cluster, char **words, size_t count);
 bool command_refound(struct cluster *cluster, char **words, size_t count);

@@ -66,6 +66,12 @@ const char *word_of(const struct raft_entry *entry, int *ret_size)
         *ret_size = (int)strlen("(request)");
         return "(request)";
     }
+    if (member_record_is_key(command.key, command.key_size)) { /* of nodes with names */
+        const char *text = command.kind == TABLE_PUT ? "(record of a member)" : "(a record goes)";
+
+        *ret_size = (int)strlen(text);
+        return text;
+    }
     *ret_size = (int)command.value_size;
     return (const char *)command.value;
 }
@@ -116,6 +122,7 @@ void host_start(struct cluster *cluster, struct host *host)
         fprintf(cluster->out, "refused: %s\n", error.message);
         return;
     }
+    order_introduce(cluster, host);
     host->applied = disk->snapshot.index;
     host->stopped_at = NEVER;
 }
@@ -229,7 +236,7 @@ gavel_ns host_due_at(const struct cluster *cluster, const struct host *host)
     at = ns_min(host->stopped_at, host_real(cluster, host, raft_wake_at(&host->node.raft)));
     if (host->disk.write_count > 0)
         at = ns_min(at, host->disk.writes[0].at);
-    if (cluster->clients)
+    if (cluster->clients || cluster->has_names)
         at = ns_min(at, ns_min(host->tick_at, host_real(cluster, host, node_tick_at(&host->node))));
     return at;
 }
@@ -264,10 +271,11 @@ void host_do_due(struct cluster *cluster, struct host *host)
         host->is_working = false;
         tell(cluster, host, "its work has stopped");
         (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_WORK_STOPPED});
-    } else if (cluster->clients &&
+    } else if ((cluster->clients || cluster->has_names) &&
                (host->tick_at <= cluster->now || node_tick_at(&host->node) <= host_clock(cluster, host))) {
         host->tick_at = cluster->now + TICK_EVERY;
         (void)host_step(cluster, host, (struct node_event){.kind = NODE_TICK});
+        order_tell_status(cluster, host);
     } else {
         (void)host_feed(cluster, host, (struct raft_event){.kind = RAFT_TIMER});
     }

@@ -141,6 +141,7 @@ struct cluster {
     uint64_t order;
     unsigned watched_kinds; /* kinds of messages that are always printed */
     bool watches_heartbeats;
+    bool has_names;         /* the nodes: members have records, and operators give orders */
     bool has_directories;   /* of data, each with a number */
     bool binds;             /* members to them from the beginning */
     uint64_t directories;   /* numbers given so far */
@@ -182,6 +183,10 @@ const char *word_of(const struct raft_entry *entry, int *ret_size); /* of DATA *
 /* step.c: one event, and all that it leaves to do. `now` is filled in. */
 enum gavel_status host_step(struct cluster *cluster, struct host *host, struct node_event event);
 enum gavel_status host_feed(struct cluster *cluster, struct host *host, struct raft_event event);
+
+/* order.c: nodes with names, and whether they work, as each tells the others. */
+void order_introduce(struct cluster *cluster, struct host *host);
+void order_tell_status(struct cluster *cluster, const struct host *host);
 
 /* disk.c */
 void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);

@@ -21,6 +21,8 @@ static bool set(struct cluster *cluster, const char *key, const char *value)
     else if (strcmp(key, "upgraded") ==
              0) /* from 0.6.0: with directories that the members are not bound to */
         cluster->has_directories = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "names") == 0)
+        cluster->has_names = strcmp(value, "yes") == 0;
     else if (strcmp(key, "seed") == 0)
         cluster->seed = strtoull(value, NULL, 10);
     else

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define ANSWERS_OF_STEP_MAX 64
+#define ORDERS_OF_STEP_MAX 8
 
 /* Of a node before a step. */
 struct host_before {
@@ -62,11 +63,16 @@ static void gather(const struct cluster *cluster, bool have_waited, struct packe
     }
 }
 
-/* Answers to clients, kept until the story has told what led to them. */
+/* Answers to clients and operators, kept until the story has told what led to them. */
 struct answers {
     size_t count;
     uint64_t clients[ANSWERS_OF_STEP_MAX];
     Gavel__ClientFrame *frames[ANSWERS_OF_STEP_MAX]; /* owned */
+    size_t order_count;
+    struct {
+        enum gavel_status status;
+        char text[NODE_ORDER_TEXT_BYTES];
+    } orders[ORDERS_OF_STEP_MAX];
 };
 
 /* What Raft said in a step, behind what it said before. */
@@ -94,6 +100,11 @@ static void take_actions(struct cluster *cluster, struct host *host, struct answ
             alarm_raise(cluster, host, "its table cannot be built");
         if (action->kind == NODE_FORWARD)
             clients_forward(cluster, host->id, &action->forward);
+        if (action->kind == NODE_ORDERED && answers->order_count < ORDERS_OF_STEP_MAX) {
+            answers->orders[answers->order_count].status = action->ordered.status;
+            (void)snprintf(answers->orders[answers->order_count++].text, NODE_ORDER_TEXT_BYTES, "%s",
+                           action->ordered.text);
+        }
         if (action->kind == NODE_ANSWER && answers->count < ANSWERS_OF_STEP_MAX) {
             answers->clients[answers->count] = action->answer->client;
             answers->frames[answers->count++] = action->answer->frame;
@@ -133,6 +144,9 @@ enum gavel_status host_step(struct cluster *cluster, struct host *host, struct n
     leave(cluster, host, &leaving);
     referee_check(cluster, host);
     clients_look(cluster, host);
+    for (size_t i = 0; i < answers.order_count; i++)
+        tell(cluster, host, "answers the order: %s (%s)", answers.orders[i].text,
+             gavel_status_name(answers.orders[i].status));
     for (size_t i = 0; i < answers.count; i++) {
         clients_answer(cluster, answers.clients[i], answers.frames[i]);
         client_frame_free(answers.frames[i]);
