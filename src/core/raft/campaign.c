@@ -160,18 +160,72 @@ static void ask_in_time(struct raft *r)
     r->election_at = ns_min(r->election_at, at);
 }
 
+struct rival {
+    const struct raft *r;
+    raft_id id;
+};
+
+/* It said in this round of pre-votes, or in the one before, that its vote is on its way to disk. */
+static bool votes_for_rival(const void *context, raft_id id)
+{
+    const struct rival *rival = context;
+    const struct raft *r = rival->r;
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    if (id == r->state.id)
+        return r->state.vote == rival->id;
+    return peer && peer->writes_vote_for == rival->id && peer->writes_vote_term == r->state.term &&
+           peer->writes_vote_round + 1 >= r->round;
+}
+
+/*
+ * A majority is writing its votes of the present term for another candidate: it is about to win. In a new
+ * term all of these writes would be worthless, and might be so again and again.
+ */
+static bool is_rival_winning(const struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++) {
+        struct rival rival = {r, r->peers[i].id};
+
+        if (raft_config_decides(&r->config, votes_for_rival, &rival))
+            return true;
+    }
+    return false;
+}
+
+/* We have voted for another in this term, and some that have not answered yet may say that they have, too. */
+static bool may_hear_of_rival(const struct raft *r)
+{
+    if (!r->awaits_winner || r->state.vote == 0 || r->now >= r->round_at + r->settings.heartbeat)
+        return false;
+    for (size_t i = 0; i < r->peer_count; i++)
+        if (raft_peer_votes(r, &r->peers[i]) && !r->peers[i].has_answered)
+            return true;
+    return false;
+}
+
+static void count_pre_votes(struct raft *r)
+{
+    ASSERT(r->role == RAFT_PRE_CANDIDATE);
+    if (is_rival_winning(r))
+        return; /* asks again after a timeout */
+    if (!has_majority(r)) {
+        ask_in_time(r);
+    } else if (may_hear_of_rival(r)) {
+        r->election_at = ns_min(r->election_at, r->round_at + r->settings.heartbeat);
+    } else {
+        raft_become_candidate(r);
+        r->is_pre_voted = true;
+        raft_ask_votes(r);
+    }
+}
+
 void raft_count_votes(struct raft *r)
 {
     if (raft_is_blank(r, raft_log_last(&r->log)))
         return; /* heard since we stood */
     if (r->role == RAFT_PRE_CANDIDATE) {
-        if (has_majority(r)) {
-            raft_become_candidate(r);
-            r->is_pre_voted = true;
-            raft_ask_votes(r);
-        } else {
-            ask_in_time(r);
-        }
+        count_pre_votes(r);
     } else if (r->role == RAFT_CANDIDATE) {
         if (has_majority(r) && r->durable_seq >= r->own_vote_seq)
             raft_become_leader(r); /* else with our own vote, though the others are a majority without it */
@@ -195,6 +249,11 @@ static bool note_answer(struct raft *r, const struct raft_message *m)
     peer->is_granted = answer->reason == RAFT_GRANTED;
     peer->reason = answer->reason;
     peer->wait_until = answer->reason == RAFT_LEASE ? r->now + answer->wait : NEVER;
+    if (r->role == RAFT_PRE_CANDIDATE && answer->reason == RAFT_VOTED && m->term == r->state.term) {
+        peer->writes_vote_for = answer->voted_for;
+        peer->writes_vote_term = m->term;
+        peer->writes_vote_round = r->round;
+    }
     raft_record_ballot(r, m->from, peer->is_granted ? r->state.id : answer->voted_for, answer->reason);
     return true;
 }
@@ -274,6 +333,11 @@ void raft_election_due(struct raft *r)
     ASSERT(r->role != RAFT_LEADER);
     if (raft_put_off_standing(r, is_direct) || ask_again(r))
         return;
+    if (r->role == RAFT_PRE_CANDIDATE && has_majority(r)) {
+        raft_count_votes(r); /* waited for the others long enough */
+        if (r->role == RAFT_CANDIDATE)
+            return;
+    }
     if (r->role == RAFT_CANDIDATE) {
         raft_record_end(r, RAFT_TIMED_OUT);
         r->failures++;

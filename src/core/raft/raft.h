@@ -374,6 +374,9 @@ struct raft_peer {
     /* of a candidate */
     bool has_answered;
     bool is_granted;
+    raft_id writes_vote_for; /* of the present term, as it said … */
+    raft_term writes_vote_term;
+    uint64_t writes_vote_round; /* … in this round of pre-votes */
     enum raft_reason reason;
     gavel_ns wait_until;
 };
@@ -453,6 +456,8 @@ struct raft {
 
     /* candidacy */
     uint64_t round;        /* of pre-votes */
+    gavel_ns round_at;     /* when it began */
+    bool awaits_winner;    /* we have voted for another, and nobody has led since */
     uint64_t own_vote_seq; /* our own vote counts once this is durable */
     unsigned failures;     /* elections lost in a row, for the back-off */
     unsigned asked_again;  /* times in this term, because nobody answered */

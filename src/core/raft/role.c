@@ -50,6 +50,8 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
         ASSERT(incarnation == 0);
     r->leader = leader;
     r->leader_incarnation = incarnation;
+    if (leader != 0)
+        r->awaits_winner = false;
     if (!is_news)
         return;
     raft_tell(r, RAFT_NEWS_LEADER_CHANGED, leader);
@@ -167,6 +169,7 @@ void raft_become_pre_candidate(struct raft *r)
     raft_set_leader(r, 0, 0);
     forget_answers(r);
     r->round++;
+    r->round_at = r->now;
     raft_record_begin(r, r->state.term + 1, r->state.id, true);
     raft_retry_timer(r);
     ASSERT(r->has_election);
@@ -193,7 +196,7 @@ void raft_become_candidate(struct raft *r)
     raft_mark_state(r);
     r->own_vote_seq = r->seq + 1; /* the write that this step ends with */
     r->asked_again = 0;
-    r->is_pre_voted = false;
+    r->is_pre_voted = r->awaits_winner = false;
     raft_record_begin(r, r->state.term, r->state.id, false);
     raft_retry_timer(r);
     ASSERT(r->dirty.has_state);

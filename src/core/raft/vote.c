@@ -148,6 +148,7 @@ static void grant(struct raft *r, raft_id candidate)
     raft_promise_clear(r);
     raft_set_leader(r, 0, 0);
     raft_restart_timer(r);
+    r->awaits_winner = true;
     ASSERT(r->state.vote == candidate);
     ASSERT(r->work != RAFT_WORK_RUNNING);
 }

@@ -12,7 +12,8 @@
  *  2. A candidate that nobody has refused, except for a newer log, asks again in the
  *     same term.
  *  3. A voter whose vote is on its way refuses pre-votes: it could not vote now.
- *  4. A candidate that waits for votes refuses the pre-vote of one that has voted for it.
+ *  4. A candidate that waits for votes refuses the pre-vote of one that has voted for it,
+ *     and nobody stands while a majority says that it is writing its votes for another.
  *  5. A follower whose promise is on its way says that it has heard its leader.
  *     That is no promise, but it is not silence.
  */
