@@ -126,6 +126,19 @@ enum gavel_status node_begin_step_down(struct node *node, const struct node_mome
     return status;
 }
 
+/* We lost the others while we handed over, and were elected again: that transfer is over. */
+static bool settle_by_self(struct node *node, struct node_pending *p)
+{
+    char name[NODE_ADDRESSES_NAME_BYTES];
+
+    if (p->has_begun || node->raft.role != RAFT_LEADER || node->raft.state.term <= p->term)
+        return false;
+    node_answer_order(node, p, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                      "%s was elected again before another node took over; ask again",
+                      node_name_of(node, node->raft.state.id, name));
+    return true;
+}
+
 /* Another has led since, without being named by a transfer of ours. */
 static bool settle_by_other(struct node *node, struct node_pending *p)
 {
@@ -160,7 +173,7 @@ bool node_settle_transfer(struct node *node, const struct node_moment *moment, s
         node_answer_order(node, p, GAVEL_OK, "%s leads now", node_name_of(node, p->elected, name));
         return true;
     }
-    return settle_by_other(node, p);
+    return settle_by_self(node, p) || settle_by_other(node, p);
 }
 
 /* The work has stopped, not only the leading: a lease that lapses ends that at once. */

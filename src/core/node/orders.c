@@ -165,7 +165,7 @@ static void transfer_told(struct node *node, bool is_done, raft_id target, const
         following = STAILQ_NEXT(p, next);
         if (p->has_begun || (p->order.kind != NODE_TRANSFER && !is_step_down))
             continue;
-        if (is_done && is_step_down)
+        if (is_done && (is_step_down || (p->target != 0 && p->target != target)))
             continue; /* settled by the new leader */
         if (is_done) {
             p->elected = target;
