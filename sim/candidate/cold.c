@@ -23,11 +23,13 @@
 static void draw_settings(struct world *world, struct gavel_settings *s)
 {
     gavel_ms least = 4 * LATENCY_MS;
+    /* Each waits for the lease of the dead leader by its own clock. */
+    gavel_ms apart = LATENCY_MS + 2 * s->lease_ms * s->drift_ppm / 1000000;
 
     if (s->observation_ms < least)
         s->observation_ms = world_between(world, STREAM_COLD, least, least + 2 * s->lease_ms);
-    if (s->stagger_ms < LATENCY_MS)
-        s->stagger_ms = LATENCY_MS;
+    if (s->stagger_ms < apart)
+        s->stagger_ms = apart;
     if (s->start_jitter_max_ms - s->start_jitter_min_ms > s->observation_ms / 2)
         s->start_jitter_max_ms = s->start_jitter_min_ms;
     s->policy =

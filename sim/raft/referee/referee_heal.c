@@ -99,10 +99,16 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     gavel_ns timeout = settings->election_min + 4 * (settings->election_max - settings->election_min);
     gavel_ns bound = healed->start_within;
     gavel_ns far_turn = 2 * healed->far_delay + healed->write;
+    gavel_ns usual = 0; /* what a write took before: hand-overs under way are as patient as that */
 
+    for (size_t i = 0; i < healed->count; i++) {
+        const struct raft *raft = shadow_of(referee, healed->ids[i])->raft;
+
+        usual = raft ? ns_max(usual, raft->writes.usual) : usual;
+    }
     bound += ns_stretch(settings->promise, settings->drift_ppm) + settings->stop_margin;
     bound += TRIES * (timeout + 2 * turn);
-    bound += 2 * (settings->transfer_timeout + turn);
+    bound += 2 * (settings->transfer_timeout + turn) + 3 * usual;
     bound += 8 * turn;
     for (uint64_t far = healed->far; far != 0; far &= far - 1)
         bound += RAFT_CLAIM_PATIENCE(settings) + timeout + 6 * far_turn;

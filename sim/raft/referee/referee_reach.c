@@ -58,10 +58,32 @@ static bool can_work(const struct raft_referee *referee, const struct shadow *sh
            referee_decides(&shadow->raft->config, would_vote, &reached);
 }
 
+static bool is_healed(const void *context, raft_id id)
+{
+    const struct raft_referee *referee = context;
+
+    return id < RAFT_REFEREE_IDS && referee->is_in_healed[id];
+}
+
+/* A change of members, of the newest log that is healed, needs one that is not: it began after the healing,
+ * to take on a node that had answered before. */
+static bool needs_others(const struct raft_referee *referee)
+{
+    const struct raft *newest = NULL;
+
+    for (raft_id id = 1; id < RAFT_REFEREE_IDS; id++) {
+        const struct raft *raft = referee->shadows[id].raft;
+
+        if (referee->is_in_healed[id] && raft && (!newest || is_log_newer(raft, newest)))
+            newest = raft;
+    }
+    return newest && !referee_decides(&newest->config, is_healed, referee);
+}
+
 bool referee_is_constrained(const struct raft_referee *referee)
 {
     if (!referee->has_shape)
-        return false;
+        return needs_others(referee);
     for (raft_id id = 1; id < RAFT_REFEREE_IDS; id++)
         if (can_work(referee, &referee->shadows[id]))
             return false;
