@@ -24,7 +24,7 @@
  *     msg=struck node= at_ns=           SIGKILL was sent to the node: it does nothing from now on
  *     msg=paused node= at_ns=           about to stop the process …
  *     msg=resumed node= at_ns=          … and it goes on
- *     msg=slept at_ns= until_ns=        the whole machine did nothing
+ *     msg=slept at_ns= until_ns=        the machine, or a processor of it, did nothing
  *     msg=waited [node=] at_ns= until_ns= wait_ns=
  *                                       its processes, or those of all nodes, waited that long for a CPU
  *     msg=clock node= offset_ns=        its clock is ahead of the others' by this much

@@ -158,8 +158,10 @@ everything() {
         for name in leader status candidates; do "$GAVEL" $name --group $path --json; done
         for name in leader status candidates; do "$GAVEL" $name --store "$store" --group $path --json; done
         "$GAVEL" note list $path --json
-        timeout 3 "$GAVEL" watch --group $path --json || true
-        timeout 3 "$GAVEL" watch --store "$store" --group $path --json || true
+        # In the foreground: else SIGCONT follows SIGTERM, and may undo the SIGSTOP by which the leak check of a
+        # sanitized program stops itself; it would then wait for ever.
+        timeout --foreground 3 "$GAVEL" watch --group $path --json || true
+        timeout --foreground 3 "$GAVEL" watch --store "$store" --group $path --json || true
     done
     "$GAVEL" groups --json
     "$GAVEL" status --json
