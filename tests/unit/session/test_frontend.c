@@ -471,6 +471,25 @@ static void test_too_many_requests_at_once_are_refused(void **state)
     must(f, 0, 0, put);
 }
 
+/* What comes without a request, such as the ends of sessions, is taken beyond the limit. No room is left
+ * for requests then, and not a great deal. */
+static void test_no_request_is_taken_beyond_the_limit_of_bytes(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *put = op_put(f, "g", "k", "v");
+
+    for (size_t beyond = 0; beyond < 2; beyond++) {
+        f->frontend.waiting_bytes = FRONTEND_WAITING_BYTES_MAX + beyond;
+        send_request(f, 0, 0, 1, &put);
+        f->frontend.waiting_bytes -= FRONTEND_WAITING_BYTES_MAX + beyond;
+        assert_int_equal(f->reply_count, beyond + 1);
+        expect(last_reply(f), GAVEL_ERR_STORE_UNAVAILABLE,
+               "too many requests are under way at the leader of the cluster; ask again later");
+        assert_int_equal(f->frontend.waiting_bytes, 0);
+    }
+    must(f, 0, 0, put);
+}
+
 /* What is committed is applied in one go, and heartbeats wait for it. */
 static void test_only_so_many_operations_are_in_the_log_at_once(void **state)
 {
@@ -727,6 +746,7 @@ int main(void)
         TEST(test_only_nodes_say_who_is_dead),
         TEST(test_a_request_that_is_too_large_is_refused),
         TEST(test_too_many_requests_at_once_are_refused),
+        TEST(test_no_request_is_taken_beyond_the_limit_of_bytes),
         TEST(test_only_so_many_operations_are_in_the_log_at_once),
         TEST(test_whoever_counts_from_an_answer_gets_none_after_the_lease),
         TEST(test_a_request_without_a_session_is_told_whether_it_reached_the_log),

@@ -97,6 +97,47 @@ static void test_the_expiry_without_memory_tries_again(void **state)
     assert_null(table_session_find(&f->table, 7));
 }
 
+/* The table has had the memory that the leader lacks a moment later. */
+static void apply_and_starve(struct fixture *f)
+{
+    struct table_outcome outcome = {0};
+    size_t at = f->applied++;
+
+    assert_int_equal(table_apply_ops(&f->table, at + 1, f->log[at].bytes, f->log[at].size, &outcome),
+                     GAVEL_OK);
+    allocator.fail_after = 0;
+    frontend_applied(&f->frontend, f->now, f->is_working, at + 1, f->log[at].term, GAVEL_OK, outcome.results,
+                     outcome.count);
+    allocator.fail_after = UINT64_MAX;
+    collect(f);
+    table_outcome_done(&outcome);
+}
+
+static void test_a_session_opened_without_memory_ends_in_time(void **state)
+{
+    struct fixture *f = *state;
+    enum { PLACES = 16, SHORT = PLACES + 1, HOUR_MS = 3600 * 1000 };
+    Gavel__Op *open = op_open(f, SHORT, 1000);
+    gavel_ns opened_at;
+
+    /* They need all places there are, and no further look at sessions before their hour is over. */
+    for (uint64_t i = 1; i <= PLACES; i++)
+        must(f, i, 1, op_open(f, i, HOUR_MS));
+    run_until(f, f->now + MS(1000));
+    opened_at = f->now;
+    send_request(f, SHORT, 1, 1, &open);
+    flush(f);
+    apply_and_starve(f);
+    assert_non_null(table_session_find(&f->table, SHORT));
+    assert_null(heard_session(&f->frontend.heard, table_session_find(&f->table, SHORT)));
+    run_until(f, opened_at + MS(1000));
+    assert_int_equal(f->log_count, SHORT);
+    run_until(f, opened_at + MS(1500));
+    commit(f);
+    assert_null(table_session_find(&f->table, SHORT));
+    assert_int_equal(f->frontend.counts.expired, 1);
+}
+
 static void test_a_question_without_memory_is_answered_so(void **state)
 {
     struct fixture *f = *state;
@@ -131,6 +172,7 @@ int main(void)
         TEST(test_a_batch_without_memory_is_refused_as_a_whole),
         TEST(test_a_renewal_without_memory_is_refused),
         TEST(test_the_expiry_without_memory_tries_again),
+        TEST(test_a_session_opened_without_memory_ends_in_time),
         TEST(test_a_question_without_memory_is_answered_so),
     };
 
