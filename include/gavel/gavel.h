@@ -143,8 +143,11 @@ struct gavel_candidate;
 
 struct gavel_options {
     /*
-     * URL; NULL: the SQLite file of this user, see gavel_default_store();
+     * URL; NULL: what the environment says (GAVEL_STORE), as in the commands
+     * of gavel, or else the SQLite file of this user, see gavel_default_store();
      * "none:": no store at all, for candidates that join with enabled = false.
+     * A program that runs with other rights than those of its user (set-user-ID
+     * and the like, see secure_getenv(3)) ignores GAVEL_STORE.
      */
     const char *store;
     bool threaded; /* a thread of the library drives everything and runs the callbacks */
@@ -218,8 +221,9 @@ struct gavel_join_options {
 GAVEL_API const char *gavel_version(void);
 
 /*
- * The store used when none is named: sqlite:$XDG_STATE_HOME/gavel/gavel.db, or
- * below ~/.local/state, or /var/lib/gavel/gavel.db for root. ERR_INVALID if it does not fit.
+ * The store used when neither the program nor GAVEL_STORE names one:
+ * sqlite:$XDG_STATE_HOME/gavel/gavel.db, or below ~/.local/state, or
+ * /var/lib/gavel/gavel.db for root. ERR_INVALID if it does not fit.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_default_store(char *buffer, size_t size);
 

@@ -20,6 +20,7 @@
 
 /* A store that is none, for a handle whose candidates are all in single-instance mode. */
 #define NO_STORE "none:"
+#define STORE_VARIABLE "GAVEL_STORE"
 
 const char *gavel_version(void) { return GAVEL_VERSION; }
 
@@ -42,17 +43,30 @@ enum gavel_status gavel_default_store(char *buffer, size_t size)
     return length < 0 || (size_t)length >= size ? GAVEL_ERR_INVALID : GAVEL_OK;
 }
 
+/*
+ * The same order as in the commands, or a program and `gavel leader` beside it would look at two stores. A
+ * program that runs with other rights than those of its user does not let that user choose.
+ */
+static const char *store_of_environment(void)
+{
+    const char *url = secure_getenv(STORE_VARIABLE);
+
+    return url && *url ? url : NULL;
+}
+
 static enum gavel_status open_store(struct gavel *gavel, const char *url, struct gavel_error *error)
 {
     char buffer[PATH_MAX + 16];
     enum gavel_status status;
 
+    if (!url)
+        url = store_of_environment();
     if (url && strcmp(url, NO_STORE) == 0)
         return GAVEL_OK;
     if (!url && gavel_default_store(buffer, sizeof buffer) != GAVEL_OK)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute path that fits; name a store");
+            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute path that fits; name a store in options.store or GAVEL_STORE");
     if (!url)
         url = buffer;
     if (gavel->on_death && on_death_set_store(gavel->on_death, url) != GAVEL_OK)

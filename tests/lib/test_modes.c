@@ -426,6 +426,24 @@ static void test_default_store_is_below_the_state_directory(void **state)
     assert_int_equal(gavel_default_store(url, 8), GAVEL_ERR_INVALID);
 }
 
+/* A store of the environment that cannot exist shows by its name in the message who was asked. */
+static void test_store_of_the_environment_is_used_when_none_is_named(void **state)
+{
+    struct gavel_error error = {0};
+    char *before = getenv("GAVEL_STORE") ? strdup(getenv("GAVEL_STORE")) : NULL;
+
+    (void)state;
+    assert_int_equal(setenv("GAVEL_STORE", "nosuch:environment", 1), 0);
+    assert_int_equal(open_with(NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "nosuch"));
+    assert_int_equal(open_with("memory:named", NULL, &error),
+                     GAVEL_OK); /* what the program names comes first */
+    assert_int_equal(setenv("GAVEL_STORE", "memory:environment", 1), 0);
+    assert_int_equal(open_with(NULL, NULL, &error), GAVEL_OK);
+    assert_int_equal(before ? setenv("GAVEL_STORE", before, 1) : unsetenv("GAVEL_STORE"), 0);
+    free(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_bad_names_and_settings_are_refused_with_a_reason),
         cmocka_unit_test(test_store_that_cannot_be_opened_says_why),
         cmocka_unit_test(test_default_store_is_below_the_state_directory),
+        cmocka_unit_test(test_store_of_the_environment_is_used_when_none_is_named),
     };
 
     return cmocka_run_group_tests_name("lib modes", tests, NULL, NULL);
