@@ -75,7 +75,7 @@ test_version_is_that_of_the_build() {
 test_json_of_every_command_that_looks() {
     elect a
     await said a became_leader
-    same "$("$GAVEL" leader --store "$store" --json | "$JSON_GET" group leader_id epoch state)" "default	a	1	held"
+    same "$("$GAVEL" leader --store "$store" --json | "$JSON_GET" group leader_id epoch state store)" "default	a	1	held	sqlite:$store"
     "$GAVEL" leader --store "$store" --json | "$JSON_GET" leader_address since lease_ms remaining_ms pid >/dev/null
     same "$("$GAVEL" status --store "$store" --json | "$JSON_GET" leader_id candidates store)" "a	1	$store"
     same "$("$GAVEL" status --all --store "$store" --json | "$JSON_GET" groups.0.leader_id)" a
@@ -117,9 +117,12 @@ test_json_of_failures() {
     await has_candidates 1
     expect 3 "$GAVEL" leader --store "$store" --json
     same "$("$JSON_GET" error.code error.name <<<"$output")" "4002	ERR_NO_LEADER"
+    # Where it looked: another store would be another election.
+    has "$errors" "has no leader in the store sqlite:$store: nobody has led it yet"
     expect 6 "$GAVEL" leader --store "$store" --wait 50ms --json
     same "$("$JSON_GET" error.name <<<"$output")" ERR_TIMEOUT
     has "$errors" "waited 50 ms"
+    has "$errors" "in the store sqlite:$store"
     expect 6 "$GAVEL" watch --store "$store" --count 2 --timeout 50ms --json
     same "$(tail -n 1 <<<"$output" | "$JSON_GET" error.name)" ERR_TIMEOUT
     expect 2 "$GAVEL" leader --json --nonsense

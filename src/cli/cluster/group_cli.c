@@ -182,17 +182,18 @@ static int tell_leader(const struct cli *cli, const json_t *group)
     char text[DURATION_TEXT_MAX];
 
     if (json_is_true(json_object_get(group, "done")))
-        return cli_fail(cli, GAVEL_ERR_DONE, "the group \"%s\" has no leader: %s", name,
-                        group_state_text(group));
+        return cli_fail(cli, GAVEL_ERR_DONE, "the group \"%s\" has no leader in the cluster at %.300s: %s",
+                        name, cli->config.cluster, group_state_text(group));
     if (!*json_get_text(group, "leader") && wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, but the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead",
-            duration_exact(wait_ms, text), name, group_state_text(group));
+            "waited %s, but the group \"%s\" has no leader in the cluster at %.300s: %s; `gavel candidates` lists who could lead",
+            duration_exact(wait_ms, text), name, cli->config.cluster, group_state_text(group));
     if (!*json_get_text(group, "leader"))
-        return cli_fail(cli, GAVEL_ERR_NO_LEADER,
-                        "the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead", name,
-                        group_state_text(group));
+        return cli_fail(
+            cli, GAVEL_ERR_NO_LEADER,
+            "the group \"%s\" has no leader in the cluster at %.300s: %s; `gavel candidates` lists who could lead",
+            name, cli->config.cluster, group_state_text(group));
     if (cli->config.json)
         json_print_line(group_leadership_json(group));
     else

@@ -114,6 +114,7 @@ test_groups_are_shown_in_the_words_of_a_store() {
     local number
     three
     expect 3 "$GAVEL" leader --group jobs
+    has "$errors" "has no leader in the cluster at $GAVEL_CLUSTER:"
     expect 6 "$GAVEL" leader --group jobs --wait 100ms
     same "$("$GAVEL" status --group jobs --json | "$JSON_GET" state leader_id epoch candidates)" $'empty\tnull\t0\t0'
     expect 0 "$GAVEL" groups
