@@ -27,8 +27,20 @@ static bool find_self(struct config_draft *draft)
     return false;
 }
 
+/* Without a file the first thing to say is how to name one. */
+static enum gavel_status without_file(struct config_draft *draft)
+{
+    return error_set(
+        draft->error, GAVEL_ERR_INVALID,
+        "there is no configuration file; name one with -c FILE or GAVELD_CONFIG, or give at least --cluster NAME, --node NAME and --data DIRECTORY");
+}
+
 static enum gavel_status check_names(struct config_draft *draft)
 {
+    if (!draft->config.file[0] &&
+        (!config_is_set(draft, CONFIG_OF_CLUSTER) || !config_is_set(draft, CONFIG_OF_NODE) ||
+         !config_is_set(draft, CONFIG_OF_DATA)))
+        return without_file(draft);
     if (!config_is_set(draft, CONFIG_OF_CLUSTER))
         return error_set(
             draft->error, GAVEL_ERR_INVALID,

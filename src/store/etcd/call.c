@@ -20,6 +20,7 @@
 #include "store/etcd/etcd.h"
 
 #include "os/clock.h"
+#include "store/plain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,11 +54,11 @@ static const struct {
     {"etcdserver: invalid auth token", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: revision of auth store is old", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: user name is empty", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED,
-     "it requires a login; name a user in the URL and give the password with GAVEL_ETCD_PASSWORD or credentials=FILE"},
+     "it requires a login; name a user in the URL and give the password with GAVEL_ETCD_PASSWORD or credentials=FILE, then try `gavel store ping`"},
     {"etcdserver: authentication failed", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
-     "the user or the password is wrong; check GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or the file of credentials="},
+     "the name or the password is wrong; check GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or the file of credentials=, then try `gavel store ping`"},
     {"etcdserver: permission denied", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
-     "the user may not do this; grant its role readwrite on the prefix"},
+     "its role may not do this; grant the role readwrite on the prefix with `etcdctl role grant-permission`"},
     /* The transaction that first finds too little space is carried out before this is said. */
     {"etcdserver: mvcc: database space exceeded", VERDICT_UNKNOWN, GAVEL_ERR_STORE_FULL,
      "its space is used up; compact and defragment it, then `etcdctl alarm disarm`"},
@@ -168,6 +169,20 @@ static void turn_away(struct etcd_call *call)
     pthread_mutex_unlock(&etcd->push.lock);
 }
 
+/* "etcd://… refuses", and whom, if we have said who we are: the name may come from three places. */
+static void name_refused(const struct etcd_call *call, char *buffer, size_t size)
+{
+    struct etcd_store *etcd = call->etcd;
+
+    pthread_mutex_lock(&etcd->push.lock);
+    if (etcd->user)
+        (void)snprintf(buffer, size, "%s refuses the user \"%.40s\"", etcd->where, etcd->user);
+    else
+        (void)snprintf(buffer, size, "%s refuses", etcd->where);
+    pthread_mutex_unlock(&etcd->push.lock);
+    text_make_plain(buffer); /* the name may be cut within a character */
+}
+
 /* An answer that is an error; *ret_text may be NULL. */
 static enum verdict judge_error(struct etcd_call *call, const struct http_call *http)
 {
@@ -176,6 +191,7 @@ static enum verdict judge_error(struct etcd_call *call, const struct http_call *
     json_int_t code = json_integer_value(json_object_get(json, "code"));
     const char *where = call->etcd->where;
     enum verdict verdict = VERDICT_DONE;
+    char refused[160];
     size_t i = 0;
 
     for (; text && i < sizeof sayings / sizeof *sayings; i++)
@@ -183,7 +199,11 @@ static enum verdict judge_error(struct etcd_call *call, const struct http_call *
             break;
     if (text && i < sizeof sayings / sizeof *sayings) {
         verdict = sayings[i].verdict;
-        end(call, sayings[i].status, "%s refuses: %s", where, sayings[i].means ? sayings[i].means : text);
+        if (sayings[i].status == GAVEL_ERR_STORE_DENIED)
+            name_refused(call, refused, sizeof refused);
+        else
+            (void)snprintf(refused, sizeof refused, "%s refuses", where);
+        end(call, sayings[i].status, "%s: %s", refused, sayings[i].means ? sayings[i].means : text);
     } else if (http->status >= 500 || code == CODE_CANCELLED || code == CODE_UNKNOWN ||
                code == CODE_DEADLINE || code == CODE_ABORTED || code == CODE_INTERNAL ||
                code == CODE_UNAVAILABLE) {

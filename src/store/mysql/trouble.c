@@ -92,6 +92,18 @@ static enum gavel_status explain_with(const struct mysql_store *mysql, enum gave
     return error_set(error, status, "%s: %.*s; %s", mysql->shown, room, mysql->link.trouble.text, next);
 }
 
+/* The words of the server begin with who was refused; they give way if all does not fit. */
+static enum gavel_status explain_login(const struct mysql_store *mysql, struct gavel_error *error)
+{
+    static const char next[] =
+        "check the user and GAVEL_MYSQL_PASSWORD or the option file, then try `gavel store ping`";
+    static const char what[] = "does not let us in";
+    int room = MESSAGE_MAX - 5 - (int)strlen(mysql->shown) - (int)strlen(what) - (int)strlen(next);
+
+    return error_set(error, GAVEL_ERR_STORE_DENIED, "%s %s: %.*s; %s", mysql->shown, what, room,
+                     mysql->link.trouble.text, next);
+}
+
 /* Who may not come in, or not do something. */
 static enum gavel_status explain_denial(const struct mysql_store *mysql, struct gavel_error *error)
 {
@@ -106,15 +118,12 @@ static enum gavel_status explain_denial(const struct mysql_store *mysql, struct 
     case ER_ACCESS_DENIED_ERROR:
     case ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
     case ER_MUST_CHANGE_PASSWORD:
-        return error_set(
-            error, GAVEL_ERR_STORE_DENIED,
-            "%s does not let us in: %.80s; check the user of the URL and GAVEL_MYSQL_PASSWORD or the option "
-            "file",
-            mysql->shown, trouble->text);
+        return explain_login(mysql, error);
     case ER_HOST_NOT_PRIVILEGED:
     case ER_HOST_IS_BLOCKED:
-        return error_set(error, GAVEL_ERR_STORE_DENIED, "%s does not accept this host: %.100s", mysql->shown,
-                         trouble->text);
+        return error_set(error, GAVEL_ERR_STORE_DENIED,
+                         "%s does not accept this host: %.100s; let an administrator of the server allow it",
+                         mysql->shown, trouble->text);
     case ER_DBACCESS_DENIED_ERROR:
         return error_set(error, GAVEL_ERR_STORE_DENIED,
                          "%s is not open to this user: %.90s; grant what `gavel store sql mysql` prints",

@@ -277,12 +277,16 @@ static void test_who_is_not_let_in_learns_why(void **state)
     (void)state;
     (void)setenv("GAVEL_ETCD_PASSWORD", "wrong", 1);
     make_url("bob", "good", "", url, sizeof url);
-    assert_refused(url, GAVEL_ERR_STORE_DENIED, "password is wrong");
+    assert_refused(url, GAVEL_ERR_STORE_DENIED,
+                   "refuses the user \"bob\": the name or the password is wrong");
+    assert_refused(url, GAVEL_ERR_STORE_DENIED, "then try `gavel store ping`");
     make_url("nobody", "good", "", url, sizeof url);
-    assert_refused(url, GAVEL_ERR_STORE_DENIED, "password is wrong");
+    assert_refused(url, GAVEL_ERR_STORE_DENIED, "refuses the user \"nobody\"");
     (void)setenv("GAVEL_ETCD_PASSWORD", SECRET, 1);
     make_url("bob", "bad", "", url, sizeof url);
-    assert_refused(url, GAVEL_ERR_STORE_DENIED, "readwrite");
+    assert_refused(url, GAVEL_ERR_STORE_DENIED, "refuses the user \"bob\": its role may not do this");
+    assert_refused(url, GAVEL_ERR_STORE_DENIED,
+                   "readwrite on the prefix with `etcdctl role grant-permission`");
 }
 
 /* A role for what one of the families of keys begins with, below "half". */

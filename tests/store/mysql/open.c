@@ -85,7 +85,9 @@ static void test_a_wrong_password_and_an_unknown_database_are_told_apart(void **
     mysql_bench_refuse(url, GAVEL_ERR_STORE_UNAVAILABLE, "no database \"nodb\"");
     assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", "wrong", 1), 0);
     mysql_bench_url(b, NULL, NULL, url, sizeof url);
-    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "does not let us in");
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED,
+                       "does not let us in: Access denied for user '" TEST_SERVER_USER "'");
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "then try `gavel store ping`");
     assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", TEST_SERVER_PASSWORD, 1), 0);
     make_user(b, "elsewhere", "SELECT", "*");
     (void)snprintf(url, sizeof url, "mysql://elsewhere@127.0.0.1:%d/mysql", b->server.port);

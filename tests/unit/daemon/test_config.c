@@ -306,6 +306,8 @@ static void test_no_file_is_needed(void **state)
     struct fixture *f = *state;
 
     f->input.file = NULL;
+    assert_int_equal(config_read(&f->input, &f->config, &f->warnings, &f->error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(f->error.message, "there is no configuration file; name one with -c FILE"));
     set_flag(f, "cluster", "demo");
     set_flag(f, "node", "n1");
     set_flag(f, "data", "/var/tmp/n1");
