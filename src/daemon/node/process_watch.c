@@ -173,6 +173,13 @@ static void lay_to_rest(struct process_watch_watch *watch)
     watch->pidfd = -1;
 }
 
+/* Soon: others may have died at the same moment. Without memory for the event the tick tells. */
+static void tell_soon(struct process_watch *process_watch)
+{
+    if (process_watch->deaths)
+        event_active(process_watch->deaths, EV_TIMEOUT, 0);
+}
+
 static void on_death(evutil_socket_t fd, short what, void *user)
 {
     struct process_watch_watch *watch = user;
@@ -182,8 +189,7 @@ static void on_death(evutil_socket_t fd, short what, void *user)
     (void)what;
     lay_to_rest(watch);
     process_watch->dead_count++;
-    if (process_watch->deaths) /* others may have died at the same moment; and without it the tick tells */
-        event_active(process_watch->deaths, EV_TIMEOUT, 0);
+    tell_soon(process_watch);
 }
 
 static void on_deaths(evutil_socket_t fd, short what, void *user)
@@ -203,7 +209,7 @@ static void forget(struct process_watch *process_watch, struct process_watch_wat
     free(watch);
 }
 
-/* Watches it if it lives; a dead one is told of by the next tick. */
+/* Watches it if it lives. One that died while its request was on its way to the log is told of at once. */
 static void look(struct process_watch *process_watch, struct process_watch_watch *watch)
 {
     struct process_id id = {.pid = watch->process.pid,
@@ -215,9 +221,10 @@ static void look(struct process_watch *process_watch, struct process_watch_watch
     fate = process_look(&id, &process_watch->self, &watch->pidfd);
     if (fate == PROCESS_ALIVE)
         watch->event = event_new(process_watch->base, watch->pidfd, EV_READ, on_death, watch);
-    if (fate == PROCESS_DEAD)
+    if (fate == PROCESS_DEAD) {
         process_watch->dead_count++;
-    else if (!watch->event || event_add(watch->event, NULL)) {
+        tell_soon(process_watch);
+    } else if (!watch->event || event_add(watch->event, NULL)) {
         process_watch->dead_count++; /* as forget() counts */
         if (watch->event)
             event_free(watch->event);

@@ -249,13 +249,24 @@ static void test_a_death_is_told_until_the_table_knows(void **state)
     assert_int_equal(f->process_watch.count, 0);
 }
 
-static void test_who_died_before_we_looked_is_told_by_the_tick(void **state)
+/* Its request was on its way to the leader when it died: nobody waits for a time to live, or for the tick. */
+static void test_who_died_before_we_looked_is_told_of_at_once(void **state)
 {
     struct fixture *f = *state;
 
     end_child(f);
     open_session(f, 11, &f->child);
-    assert_int_equal(f->told, 0);
+    assert_int_equal(f->told, 0); /* the table is being changed */
+    wait_for_news(f);
+    assert_int_equal(f->closed, 11);
+}
+
+static void test_who_died_before_we_looked_is_told_by_the_tick_too(void **state)
+{
+    struct fixture *f = *state;
+
+    end_child(f);
+    open_session(f, 11, &f->child);
     process_watch_tick(&f->process_watch);
     assert_int_equal(f->closed, 11);
 }
@@ -323,7 +334,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(test_a_death_ends_session_mandate_and_registration),
         TEST(test_a_death_is_told_until_the_table_knows),
-        TEST(test_who_died_before_we_looked_is_told_by_the_tick),
+        TEST(test_who_died_before_we_looked_is_told_of_at_once),
+        TEST(test_who_died_before_we_looked_is_told_by_the_tick_too),
         TEST(test_a_process_of_another_machine_is_never_called_dead),
         TEST(test_a_table_that_was_replaced_is_looked_through),
         TEST(test_those_who_die_at_once_are_told_of_at_once),
