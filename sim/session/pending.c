@@ -26,7 +26,12 @@ static struct pending *begin(struct program *program, enum pending_kind kind, un
         if (pending->kind != PENDING_NONE)
             continue;
         *pending = (struct pending){
-            .kind = kind, .group = group, .token = ++program->tokens, .asked_at = program_clock(program)};
+            .kind = kind,
+            .group = group,
+            .token = ++program->tokens,
+            .asked_at = program_clock(program),
+            .give_up_at = NEVER,
+        };
         return pending;
     }
     return NULL;
@@ -48,9 +53,28 @@ uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigne
     event.submit.token = token;
     event.submit.ops = &op;
     event.submit.count = 1;
-    event.submit.give_up_at = NEVER;
+    /* Some that campaign without a session do not wait for ever for a leader of the cluster. */
+    if (kind == PENDING_CAMPAIGN && program->deadline == 0 && program->index % 3 == 1)
+        pending->give_up_at =
+            program_clock(program) + ns_from_ms(program->testbed->profile.program[program->index].ttl_ms);
+    event.submit.give_up_at = pending->give_up_at;
     program_step(program, &event);
     return token;
+}
+
+void pending_check(struct program *program)
+{
+    gavel_ns now = program_clock(program);
+
+    if (client_deadline(program->client) != 0 || client_state(program->client) == CLIENT_CLOSED)
+        return; /* what is sent in the name of a session has no limit */
+    for (unsigned i = 0; i < PENDING_MAX; i++) {
+        const struct pending *pending = &program->pending[i];
+
+        if (pending->kind != PENDING_NONE && pending->give_up_at < now)
+            session_referee_waits_too_long(program->testbed->referee, program->label,
+                                           now - pending->give_up_at);
+    }
 }
 
 void pending_ask(struct program *program, enum pending_kind kind, unsigned group)

@@ -283,6 +283,8 @@ static void timer(struct program *program, uint64_t number)
         session_referee_stuck(testbed->referee, program->label);
     else
         program_step(program, &event);
+    if (program->is_alive)
+        pending_check(program);
 }
 
 static void act(struct program *program)

@@ -79,6 +79,13 @@ void session_referee_stuck(struct session_referee *referee, const char *label)
                             "the client of %s wants to be woken again and again at one instant", label);
 }
 
+void session_referee_waits_too_long(struct session_referee *referee, const char *label, gavel_ns late)
+{
+    session_referee_violate(referee, SESSION_INVARIANT_LIMIT,
+                            "a campaign of %s has no outcome %.3f s after its time was over", label,
+                            (double)late / 1e9);
+}
+
 struct shadow_session *shadow_session_find(struct session_referee *referee, uint64_t id)
 {
     for (size_t i = referee->session_count; i > 0; i--)

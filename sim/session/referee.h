@@ -32,7 +32,8 @@
     X(CALM,     "L2",            "a fail-over of the cluster alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
     X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the cluster") \
-    X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")
+    X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")                  \
+    X(LIMIT,    "limit",         "what waits for a session is given up when its time is over")
 /* clang-format on */
 
 #define SESSION_INVARIANT_ENUM(name, text, what) SESSION_INVARIANT_##name,
@@ -85,6 +86,8 @@ void session_referee_has_no_lease(struct session_referee *referee, const char *l
 
 /* A client is woken repeatedly at one instant. */
 void session_referee_stuck(struct session_referee *referee, const char *label);
+/* Something that waits for its session had to be given up so long ago. */
+void session_referee_waits_too_long(struct session_referee *referee, const char *label, gavel_ns late);
 
 /* ---- answers ---- */
 

@@ -126,8 +126,9 @@ struct pending {
     enum pending_kind kind;
     uint64_t token;
     unsigned group;
-    gavel_ns asked_at; /* on its clock */
-    uint64_t value;    /* of a note */
+    gavel_ns asked_at;   /* on its clock */
+    gavel_ns give_up_at; /* likewise, of a submit; NEVER */
+    uint64_t value;      /* of a note */
     uint64_t epoch;
     uint64_t nonce; /* of a lease */
 };
@@ -331,6 +332,8 @@ void program_clear(struct program *program);
 uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigned group, const Gavel__Op *op,
                         uint64_t value);
 void pending_ask(struct program *program, enum pending_kind kind, unsigned group);
+/* After the client was woken: nothing that waits for a session has waited for too long. */
+void pending_check(struct program *program);
 void pending_result(struct program *program, const struct client_action *action);
 void pending_answer(struct program *program, const struct client_action *action);
 

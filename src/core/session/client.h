@@ -78,7 +78,10 @@ struct client_event {
             uint64_t token;
             const Gavel__Op *const *ops;
             size_t count;
-            gavel_ns give_up_at; /* not sent for the first time after this instant; ERR_TIMEOUT. NEVER */
+            /* Not sent for the first time after this instant, ERR_TIMEOUT. NEVER: no limit. Of campaigns that
+             * went with an opening, and had no answer by then, the outcome is unknown: a caller that does not
+             * ask again withdraws them. */
+            gavel_ns give_up_at;
         } submit;
         struct {
             uint64_t token;

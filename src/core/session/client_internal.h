@@ -142,8 +142,9 @@ struct client {
         struct client_try open;
         uint64_t open_request; /* id; 0: none yet */
         size_t open_ops;       /* campaigns that go with it; they are in request.sent */
-        bool opens_alone;      /* a leader of before 0.7.0 has refused campaigns with an opening */
-        gavel_ns opened_from;  /* when it was first asked for; 0: never */
+        /* Campaigns wait for it: some were refused with it by a leader of before 0.7.0, or given up. */
+        bool opens_alone;
+        gavel_ns opened_from; /* when it was first asked for; 0: never */
         struct client_try keep;
         gavel_ns keep_due;
     } session;
@@ -236,6 +237,9 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply);
 void client_session_kept(struct client *client, const Gavel__Kept *kept);
 void client_session_lost(struct client *client);
 void client_session_close(struct client *client);
+/* The campaigns that went with the opening wait again, and it is asked for without them, under a higher id:
+ * should the request before come late, it is refused as the older one. */
+void client_session_open_alone(struct client *client);
 void client_session_doubt(struct client *client); /* asks at once whether it is still open */
 void client_session_timer(struct client *client);
 void client_session_pump(struct client *client);

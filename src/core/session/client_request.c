@@ -11,6 +11,7 @@
 #include "core/session/client_internal.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "wire/client.h"
 
 #include <stdlib.h>
@@ -336,11 +337,40 @@ void client_request_end_all(struct client *client, enum gavel_status status, con
     client->request.attempt = (struct client_try){0};
 }
 
-/* Those that were never sent; leaves the next such instant in give_up_at. */
+/* Campaigns that went with an opening, and whose time is over before anybody has answered it. */
+static void give_up_joined(struct client *client)
+{
+    struct client_submit *submit = TAILQ_FIRST(&client->request.sent);
+    bool is_any = false;
+
+    while (submit) {
+        struct client_submit *next = TAILQ_NEXT(submit, entry);
+
+        if (client->now >= submit->give_up_at) {
+            TAILQ_REMOVE(&client->request.sent, submit, entry);
+            done(client, submit, GAVEL_ERR_TIMEOUT,
+                 "the cluster has not answered in time; it is unknown whether it was done");
+            is_any = true;
+        } else {
+            client->give_up_at = ns_min(client->give_up_at, submit->give_up_at);
+        }
+        submit = next;
+    }
+    if (is_any)
+        client_session_open_alone(client);
+}
+
+/* Those that were never sent, or that wait for the session; leaves the next such instant in give_up_at. */
 void client_request_give_up(struct client *client)
 {
-    struct client_submit *submit = TAILQ_FIRST(&client->request.waiting);
+    struct client_submit *submit;
+    bool has_joined = client->session.open_ops > 0;
 
+    if (PLANTED(JOINED_FOR_EVER))
+        has_joined = false;
+    if (has_joined)
+        give_up_joined(client);
+    submit = TAILQ_FIRST(&client->request.waiting);
     while (submit) {
         struct client_submit *next = TAILQ_NEXT(submit, entry);
 

@@ -191,8 +191,10 @@ static bool is_too_much(const struct client *client, enum gavel_status status)
     return client->session.open_ops > 0 && (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE);
 }
 
-static void open_alone(struct client *client)
+void client_session_open_alone(struct client *client)
 {
+    ASSERT(!client->session.is_open);
+    ASSERT(client->session.open_ops > 0);
     client->session.opens_alone = true;
     client->session.open = (struct client_try){0};
     client->session.open_request = 0;
@@ -228,7 +230,7 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply)
         if (client_is_fruitless(client, first_at))
             client_link_lost(client, true, "the node finds no leader of the cluster: %.200s", reply->message);
     } else if (is_too_much(client, reply->status)) {
-        open_alone(client);
+        client_session_open_alone(client);
     } else if (reply->status != GAVEL_OK) {
         opening_refused(client, reply->status, reply->message);
     } else if (reply->n_results == 0 ||

@@ -89,7 +89,9 @@ void scripted_submit(struct scripted *s, uint64_t token, size_t count, size_t by
     free(value);
 }
 
-void scripted_campaign(struct scripted *s, uint64_t token)
+void scripted_campaign(struct scripted *s, uint64_t token) { scripted_campaign_by(s, token, NEVER); }
+
+void scripted_campaign_by(struct scripted *s, uint64_t token, gavel_ns give_up_at)
 {
     struct client_event event = {.kind = CLIENT_SUBMIT};
     Gavel__Campaign campaign;
@@ -104,7 +106,7 @@ void scripted_campaign(struct scripted *s, uint64_t token)
     event.submit.token = token;
     event.submit.ops = ops;
     event.submit.count = 1;
-    event.submit.give_up_at = NEVER;
+    event.submit.give_up_at = give_up_at;
     step(s, &event);
 }
 

@@ -36,6 +36,7 @@ void scripted_event(struct scripted *s, enum client_event_kind kind);
 size_t scripted_pass(struct scripted *s, gavel_ns until);
 void scripted_submit(struct scripted *s, uint64_t token, size_t ops, size_t bytes, gavel_ns give_up_at);
 void scripted_campaign(struct scripted *s, uint64_t token); /* one operation, without a time limit */
+void scripted_campaign_by(struct scripted *s, uint64_t token, gavel_ns give_up_at);
 void scripted_ask(struct scripted *s, uint64_t token, gavel_ns give_up_at);
 void scripted_watch(struct scripted *s, uint64_t watch, const char *group, uint64_t after);
 void scripted_watch_session(struct scripted *s, uint64_t watch);

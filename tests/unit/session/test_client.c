@@ -258,6 +258,49 @@ static void test_a_leader_that_does_not_take_both_is_asked_for_one_after_the_oth
     }
 }
 
+/* Without a leader of the cluster a campaign waits no longer because it goes with the opening. */
+static void test_a_campaign_that_went_with_the_opening_is_given_up_in_time(void **state)
+{
+    struct scripted *s = *state;
+    gavel_ns sent_at, limit = s->now + 100 * NS_PER_MS;
+    uint64_t tag;
+
+    scripted_campaign_by(s, 1, limit);
+    scripted_campaign(s, 2);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    expect_opening(s, 1, 2);
+    sent_at = s->now;
+    s->now += NS_PER_MS;
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_ERR_NO_LEADER, 0);
+    while (client_wake_at(s->client) < limit)
+        scripted_pass(s, client_wake_at(s->client));
+    tag = 2; /* it was asked again, and had no answer */
+    assert_int_equal(client_wake_at(s->client), limit);
+    scripted_pass(s, limit);
+    assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 1);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 1);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->status, GAVEL_ERR_TIMEOUT);
+    assert_non_null(strstr(scripted_find(s, CLIENT_DO_RESULT, 0)->message, "unknown"));
+    /* The session is opened without it, under a higher id, so that a late one is refused. */
+    expect_opening(s, 2, 0);
+    /* An answer to the request before tells nothing any more. */
+    {
+        uint64_t newest = scripted_tag(s, REQUEST);
+
+        scripted_reply(s, tag, GAVEL_OK, 3);
+        assert_int_equal(client_state(s->client), CLIENT_OPENING);
+        assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 0);
+        /* It may have been opened by the first request: what is sure counts from there. */
+        scripted_reply(s, newest, GAVEL_OK, 1);
+    }
+    assert_int_equal(client_deadline(s->client), sent_at + SURE);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->id, 3);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 1);
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 2);
+}
+
 static void test_close_while_an_opening_with_campaigns_is_unanswered(void **state)
 {
     struct scripted *s = *state;
@@ -621,6 +664,7 @@ int main(void)
         T(test_a_repeated_opening_is_sure_only_from_its_first_send),
         T(test_campaigns_that_wait_go_with_the_opening),
         T(test_a_leader_that_does_not_take_both_is_asked_for_one_after_the_other),
+        T(test_a_campaign_that_went_with_the_opening_is_given_up_in_time),
         T(test_close_while_an_opening_with_campaigns_is_unanswered),
         T(test_a_session_that_is_gone_is_opened_anew_under_another_id),
         T(test_a_request_that_finds_the_session_gone_says_so),
