@@ -23,9 +23,19 @@ void service_feed(struct service *service, struct node_event event)
     (void)host_feed(service->testbed->cluster, service->host, event); /* what is refused is answered */
 }
 
+/* As the threads of gaveld do: what goes to the leader is packed here (daemon/shared/forwarding.c). */
 void service_ask(struct service *service, uint64_t client, const Gavel__ClientFrame *frame)
 {
-    service_feed(service, (struct node_event){.kind = NODE_CLIENT, .client = {.id = client, .frame = frame}});
+    struct forwarder_question question = {0};
+    struct node_event event = {.kind = NODE_CLIENT, .client = {.id = client, .frame = frame}};
+    const char *reason;
+
+    if ((frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST ||
+         frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK) &&
+        forwarder_question_pack(frame, &question, &reason) == GAVEL_OK)
+        event.client.question = &question;
+    service_feed(service, event);
+    forwarder_question_done(&question);
 }
 
 /* ---- what the node tells ---- */

@@ -145,6 +145,7 @@
     X(OPENING_UNHEARD,        "opening-unheard", "a session that a campaign has opened counts as silent since the leader began") \
     X(OPENED_FROM_ANSWER,     "opened-from-answer", "the deadline of a session that was opened by a campaign is counted from the answer") \
     X(JOINED_FOR_EVER,        "joined-for-ever", "a campaign that goes with the opening of its session waits without a limit for a leader of the cluster") \
+    X(LOGGED_AS_ASKED,        "logged-as-asked", "an operation that the leader has decided anew stands in the log as it was asked for") \
     X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well") \
     X(NODE_STAYS_OPEN,        "node-stays-open", "the front end goes on when the work must stop") \
     X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \

@@ -17,6 +17,9 @@
 
 static const char malformed[] = "bytes that are not a frame";
 
+/* Fields of client.proto: ClientFrame.request and Request.ops. */
+enum { REQUEST_NUMBER = 4, OPS_NUMBER = 5 };
+
 enum wire_type { WIRE_VARINT, WIRE_EIGHT, WIRE_LENGTH, WIRE_FOUR = 5 };
 
 struct reader {
@@ -152,4 +155,32 @@ const char *client_survey(const uint8_t *bytes, size_t size)
     struct counts counts = {0};
 
     return survey(&gavel__client_frame__descriptor, (struct reader){.at = bytes, .left = size}, &counts);
+}
+
+/* The next field with this number that has a length; false: there is none. */
+static bool next_field(struct reader *reader, uint64_t number, struct reader *ret_body)
+{
+    uint64_t key;
+
+    while (reader->left > 0) {
+        if (!read_varint(reader, &key) || !read_body(reader, key & 7, ret_body))
+            return false;
+        if (key >> 3 == number && (key & 7) == WIRE_LENGTH)
+            return true;
+    }
+    return false;
+}
+
+size_t client_survey_ops(const uint8_t *bytes, size_t size, struct table_packed *ret_ops, size_t most)
+{
+    struct reader frame = {.at = bytes, .left = size};
+    struct reader request, op;
+    size_t count = 0;
+
+    if (!next_field(&frame, REQUEST_NUMBER, &request))
+        return 0;
+    for (; next_field(&request, OPS_NUMBER, &op); count++)
+        if (count < most)
+            ret_ops[count] = (struct table_packed){.bytes = op.at, .size = op.left};
+    return count;
 }

@@ -15,6 +15,14 @@
 
 #include <stdlib.h>
 
+/* What a client asks the leader. */
+static void take(struct node *node, const struct node_moment *moment, struct frontend_ticket ticket,
+                 Gavel__ClientFrame **frame, struct table_packed packed)
+{
+    frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), moment->wall_ms,
+                  ticket, frame, packed);
+}
+
 void node_take_forwarded(struct node *node, const struct node_moment *moment,
                          const struct node_forwarded *forwarded)
 {
@@ -31,8 +39,8 @@ void node_take_forwarded(struct node *node, const struct node_moment *moment,
     if (forwarded->is_answer)
         forwarder_reply(&node->forwarder, moment->now, forwarded->number, &frame);
     else if (forwarded->number != NODE_NUMBER_OF_DEATHS)
-        frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now),
-                      moment->wall_ms, ticket, &frame);
+        take(node, moment, ticket, &frame,
+             (struct table_packed){.bytes = forwarded->bytes, .size = forwarded->size});
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
         frontend_report_deaths(&node->frontend, moment->now, moment->wall_ms,
                                (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
@@ -101,8 +109,8 @@ bool node_take_own_delivery(struct node *node, const struct node_moment *moment)
         forwarder_unsent(&node->forwarder, moment->now, delivery.number); /* no memory: again in a moment */
         return true;
     }
-    frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), moment->wall_ms,
-                  (struct frontend_ticket){.tag = delivery.number}, &frame);
+    take(node, moment, (struct frontend_ticket){.tag = delivery.number}, &frame,
+         (struct table_packed){.bytes = delivery.bytes, .size = delivery.size});
     client_frame_free(frame);
     return true;
 }

@@ -132,7 +132,10 @@ static void take(struct node *node, const struct node_moment *moment, const stru
     case NODE_CLIENT:
         node->is_gathering = event->client.has_more;
         node->actions->status =
-            forwarder_take(&node->forwarder, moment->now, event->client.id, event->client.frame);
+            event->client.question
+                ? forwarder_take_question(&node->forwarder, moment->now, event->client.id,
+                                          event->client.question)
+                : forwarder_take(&node->forwarder, moment->now, event->client.id, event->client.frame);
         break;
     case NODE_CLIENT_GONE:
         forwarder_forget(&node->forwarder, event->client.id);

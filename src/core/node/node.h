@@ -92,6 +92,8 @@ struct node_event {
         struct {
             uint64_t id; /* comes back with the answer */
             const Gavel__ClientFrame *frame;
+            /* Instead of the frame: it is packed already, and the bytes are taken. NULL: it is not. */
+            struct forwarder_question *question;
             bool has_more; /* others ask, too, at once: what they ask for is proposed together */
         } client;
         struct node_forwarded forwarded;

@@ -100,8 +100,9 @@ static void put_in_line(struct portion *portion)
         return;
     ASSERT(portion->commands < COMMANDS_MAX);
     /* Without memory they are found again: what is proposed is looked after until its outcome is known. */
-    (void)!frontend_draft(portion->frontend, &portion->moment, NULL, portion->list, portion->count, false,
-                          NULL, &waiting);
+    (void)!frontend_draft(portion->frontend, &portion->moment, NULL,
+                          &(struct frontend_ops){.list = portion->list, .count = portion->count}, NULL,
+                          &waiting);
     portion->commands++;
     portion->count = 0;
 }

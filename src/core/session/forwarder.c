@@ -28,6 +28,8 @@
 #define FRAME_MAX (CLIENT_FRAME_MAX - 64)
 
 static const char unknown_outcome[] = "the outcome is not known; read it back";
+static const char out_of_memory[] = "the node is out of memory; try again later";
+static const char too_large[] = "it is larger than what can be carried; ask for less at once";
 static const char too_busy[] = "too much waits for the leader of the cluster already; try again later";
 
 static int compare(const struct forwarder_forwarding *a, const struct forwarder_forwarding *b)
@@ -256,27 +258,67 @@ static void work(struct forwarder *forwarder, gavel_ns now)
         forwarder->wake_at = ns_min(forwarder->wake_at, now + FORWARDER_MORE);
 }
 
-/* Its frame as it will be carried: packed. */
-static enum gavel_status seal(struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *frame,
+/* A frame as it will be carried. */
+static enum gavel_status pack(const Gavel__ClientFrame *frame, uint8_t **ret_bytes, size_t *ret_size,
                               const char **ret_reason)
 {
-    enum gavel_status status = client_frame_pack(frame, &forwarding->bytes, &forwarding->size);
-    const char *reason;
+    uint8_t *bytes;
+    size_t size;
+    enum gavel_status status = client_frame_pack(frame, &bytes, &size);
+    const char *reason = NULL;
 
     if (status == GAVEL_ERR_NO_MEMORY) {
-        *ret_reason = "the node is out of memory; try again later";
+        *ret_reason = out_of_memory;
         return status;
     }
-    if (status != GAVEL_OK || forwarding->size - CLIENT_LENGTH_BYTES > FRAME_MAX) {
-        *ret_reason = "it is larger than what can be carried; ask for less at once";
+    if (status != GAVEL_OK) {
+        *ret_reason = too_large;
         return GAVEL_ERR_TOO_LARGE;
     }
-    forwarding->what = frame->what_case;
-    /* Whoever decides decodes it; what it could not take is refused here. */
-    reason = client_survey(forwarding->bytes + CLIENT_LENGTH_BYTES, forwarding->size - CLIENT_LENGTH_BYTES);
-    if (reason)
+    if (size - CLIENT_LENGTH_BYTES > FRAME_MAX) {
+        reason = too_large;
+        status = GAVEL_ERR_TOO_LARGE;
+    } else { /* whoever decides decodes it; what it could not take is refused here */
+        reason = client_survey(bytes + CLIENT_LENGTH_BYTES, size - CLIENT_LENGTH_BYTES);
+        status = reason ? GAVEL_ERR_INVALID : GAVEL_OK;
+    }
+    if (status != GAVEL_OK) {
         *ret_reason = reason;
-    return reason ? GAVEL_ERR_INVALID : GAVEL_OK;
+        free(bytes);
+        return status;
+    }
+    *ret_bytes = bytes;
+    *ret_size = size;
+    return GAVEL_OK;
+}
+
+enum gavel_status forwarder_question_pack(const Gavel__ClientFrame *frame,
+                                          struct forwarder_question *ret_question, const char **ret_reason)
+{
+    struct forwarder_question question = {.what = frame->what_case, .may_repeat = true};
+    enum gavel_status status = pack(frame, &question.bytes, &question.size, ret_reason);
+
+    if (status != GAVEL_OK)
+        return status;
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
+        const Gavel__Request *request = frame->request;
+
+        question.tag = request->tag;
+        question.timeout_ms = request->timeout_ms;
+        question.may_repeat = request->session != 0;
+        question.opens = request->n_ops > 0 && request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION;
+    } else {
+        ASSERT(frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK);
+        question.tag = frame->ask->tag;
+    }
+    *ret_question = question;
+    return GAVEL_OK;
+}
+
+void forwarder_question_done(struct forwarder_question *question)
+{
+    free(question->bytes);
+    *question = (struct forwarder_question){0};
 }
 
 /* Takes a sealed forwarding into the list, and carries it at once if that can be. */
@@ -326,8 +368,9 @@ static void send_gathered(struct forwarder *forwarder, gavel_ns now)
     keep_alive.principals = forwarding->principals;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep_alive;
-    status = seal(forwarding, &frame, &reason);
+    status = pack(&frame, &forwarding->bytes, &forwarding->size, &reason);
     if (status == GAVEL_OK) {
+        forwarding->what = frame.what_case;
         send_off(forwarder, now, forwarding);
         return;
     }
@@ -401,39 +444,64 @@ static void take_keep_alive(struct forwarder *forwarder, gavel_ns now, uint64_t 
     }
 }
 
-static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t client, uint64_t tag,
-                            const Gavel__ClientFrame *frame, struct forwarder_answer *answer)
+/* Takes the bytes of the question, or answers that it cannot be carried. */
+static void take_question(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                          struct forwarder_question *question, struct forwarder_answer *answer)
 {
-    bool is_request = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST;
-    gavel_ns timeout = is_request && frame->request->timeout_ms > 0 ? ns_from_ms(frame->request->timeout_ms)
-                                                                    : FORWARDER_TIMEOUT;
-    struct forwarder_forwarding *forwarding = NULL;
-    const char *reason = "the node is out of memory; try again later";
-    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+    gavel_ns timeout = question->timeout_ms > 0 ? ns_from_ms(question->timeout_ms) : FORWARDER_TIMEOUT;
+    struct forwarder_forwarding *forwarding = is_too_busy(forwarder) ? NULL : calloc(1, sizeof *forwarding);
 
-    if (is_too_busy(forwarder)) {
-        reason = too_busy;
-        status = GAVEL_ERR_STORE_UNAVAILABLE;
-    } else {
-        forwarding = calloc(1, sizeof *forwarding);
-    }
-    if (forwarding)
-        status = seal(forwarding, frame, &reason);
-    if (status != GAVEL_OK) {
-        forwarding_free(forwarding);
-        forwarder_fail(forwarder, &answer, client, tag, frame->what_case, status, reason);
+    ASSERT(question->bytes);
+    if (!forwarding) {
+        bool is_busy = is_too_busy(forwarder);
+
+        forwarder_fail(forwarder, &answer, client, question->tag, question->what,
+                       is_busy ? GAVEL_ERR_STORE_UNAVAILABLE : GAVEL_ERR_NO_MEMORY,
+                       is_busy ? too_busy : out_of_memory);
+        forwarder_question_done(question);
         return;
     }
     forwarding->answer = answer;
     forwarding->client = client;
-    forwarding->tag = tag;
-    forwarding->may_repeat = !is_request || frame->request->session != 0;
-    forwarding->opens = is_request && frame->request->n_ops > 0 &&
-                        frame->request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION;
+    forwarding->what = question->what;
+    forwarding->tag = question->tag;
+    forwarding->may_repeat = question->may_repeat;
+    forwarding->opens = question->opens;
+    forwarding->bytes = question->bytes;
+    forwarding->size = question->size;
+    question->bytes = NULL; /* taken */
     if (PLANTED(CARRIED_TWICE))
         forwarding->may_repeat = true;
     forwarding->give_up_at = now + ns_min(timeout, FORWARDER_TIMEOUT_MAX);
     send_off(forwarder, now, forwarding);
+}
+
+/* One that is not packed yet. */
+static void take_frame(struct forwarder *forwarder, gavel_ns now, uint64_t client, uint64_t tag,
+                       const Gavel__ClientFrame *frame, struct forwarder_answer *answer)
+{
+    struct forwarder_question question;
+    const char *reason = too_busy;
+    enum gavel_status status = GAVEL_ERR_STORE_UNAVAILABLE;
+
+    if (!is_too_busy(forwarder))
+        status = forwarder_question_pack(frame, &question, &reason);
+    if (status == GAVEL_OK)
+        take_question(forwarder, now, client, &question, answer);
+    else
+        forwarder_fail(forwarder, &answer, client, tag, frame->what_case, status, reason);
+}
+
+enum gavel_status forwarder_take_question(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                                          struct forwarder_question *question)
+{
+    struct forwarder_answer *answer = calloc(1, sizeof *answer);
+
+    if (!answer)
+        return GAVEL_ERR_NO_MEMORY;
+    forwarder->counts.taken++;
+    take_question(forwarder, now, client, question, answer);
+    return GAVEL_OK;
 }
 
 enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
@@ -445,9 +513,9 @@ enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint
         return GAVEL_ERR_NO_MEMORY;
     forwarder->counts.taken++;
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        take_forwarding(forwarder, now, client, frame->request->tag, frame, answer);
+        take_frame(forwarder, now, client, frame->request->tag, frame, answer);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK)
-        take_forwarding(forwarder, now, client, frame->ask->tag, frame, answer);
+        take_frame(forwarder, now, client, frame->ask->tag, frame, answer);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
         take_keep_alive(forwarder, now, client, frame, answer);
     else

@@ -67,6 +67,18 @@ struct forwarder_answer {
 };
 STAILQ_HEAD(forwarder_answers, forwarder_answer);
 
+/* A Request or an Ask of a client, packed once, by whoever has it decoded: this is what travels to the
+ * leader. */
+struct forwarder_question {
+    Gavel__ClientFrame__WhatCase what;
+    uint64_t tag;
+    uint32_t timeout_ms; /* 0: not said */
+    bool may_repeat;     /* carrying it twice does no harm */
+    bool opens;          /* a session: nobody keeps it alive if the client is gone */
+    uint8_t *bytes;      /* of the frame, with the length before it; owned. NULL: there is none */
+    size_t size;
+};
+
 struct forwarder_forwarding;
 TAILQ_HEAD(forwarder_forwardings, forwarder_forwarding);
 RB_HEAD(forwarder_numbers, forwarder_forwarding);
@@ -109,6 +121,13 @@ void forwarder_unsent(struct forwarder *forwarder, gavel_ns now, uint64_t number
 struct forwarder_answer *forwarder_take_answer(struct forwarder *forwarder);
 void forwarder_answer_free(struct forwarder_answer *answer); /* safe on NULL */
 
+/* Packs a Request or an Ask, on any thread. ERR_NO_MEMORY, ERR_TOO_LARGE, ERR_INVALID, with a sentence
+ * (static). */
+GAVEL_CHECKED enum gavel_status forwarder_question_pack(const Gavel__ClientFrame *frame,
+                                                        struct forwarder_question *ret_question,
+                                                        const char **ret_reason);
+void forwarder_question_done(struct forwarder_question *question); /* safe on a zeroed struct */
+
 /*
  * A Request, KeepAlive or Ask of a client of this node, copied (packed). `client` comes back with the answer,
  * whose frame has the tag that the question had. Of KeepAlive: each client gets a Kept of its own. What
@@ -116,6 +135,10 @@ void forwarder_answer_free(struct forwarder_answer *answer); /* safe on NULL */
  */
 GAVEL_CHECKED enum gavel_status forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
                                                const Gavel__ClientFrame *frame);
+
+/* The same for what is packed already. Takes the bytes, unless ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status forwarder_take_question(struct forwarder *forwarder, gavel_ns now,
+                                                        uint64_t client, struct forwarder_question *question);
 
 /* That client is gone: its forwardings go on, and their answers are for nobody. Only a session that it wants
  * to open is not opened, unless the leader has been asked already. */

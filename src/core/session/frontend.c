@@ -56,17 +56,28 @@ void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count)
     free(verdicts);
 }
 
+void frontend_lent_release(struct frontend_lent *lent)
+{
+    if (!lent)
+        return;
+    ASSERT(lent->users > 0);
+    if (--lent->users > 0)
+        return;
+    client_frame_free(lent->frame);
+    free(lent->ops);
+    free(lent);
+}
+
 /* Its operations may be those of the frame that asked for them. */
 static void command_free(struct frontend_waiting *waiting)
 {
-    if (waiting->command && waiting->is_lent) {
+    if (waiting->command && waiting->lent) {
         free(waiting->command->ops);
         free(waiting->command);
     } else if (waiting->command) {
         gavel__command__free_unpacked(waiting->command, NULL);
     }
-    client_frame_free(waiting->frame);
-    free(waiting->ops);
+    frontend_lent_release(waiting->lent);
 }
 
 static void waiting_free(struct frontend *frontend, struct frontend_waiting *waiting)
@@ -225,7 +236,7 @@ static void refuse(struct frontend *frontend, struct frontend_ticket ticket, con
 }
 
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
-                   struct frontend_ticket ticket, Gavel__ClientFrame **taken)
+                   struct frontend_ticket ticket, Gavel__ClientFrame **taken, struct table_packed packed)
 {
     const Gavel__ClientFrame *frame = *taken;
     const struct frontend_moment moment = {.now = now, .wall_ms = wall_ms};
@@ -247,7 +258,7 @@ void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int
         return;
     }
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        frontend_request(frontend, &moment, ticket, taken);
+        frontend_request(frontend, &moment, ticket, taken, packed);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
         frontend_keep_alive(frontend, now, ticket, frame->keep_alive);
     else
@@ -285,7 +296,9 @@ void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wal
             chosen[chosen_count++] = (Gavel__Op *)(uintptr_t)ops[i]; /* packing does not write to it */
         if (chosen_count == TABLE_OPS_MAX || (i + 1 == count && chosen_count > 0)) {
             /* Without room they are told again by whoever watches, or time has it that they end. */
-            (void)!frontend_draft(frontend, &moment, NULL, chosen, chosen_count, false, NULL, &waiting);
+            (void)!frontend_draft(frontend, &moment, NULL,
+                                  &(struct frontend_ops){.list = chosen, .count = chosen_count}, NULL,
+                                  &waiting);
             chosen_count = 0;
         }
     }
@@ -294,24 +307,24 @@ void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wal
 /* ---- the line ---- */
 
 /* A command with these operations, which are not copied. */
-static Gavel__Command *command_of(const Gavel__Command *command, Gavel__Op *const *ops, size_t count)
+static Gavel__Command *command_of(const Gavel__Command *command, const struct frontend_ops *ops)
 {
     Gavel__Command *copy = malloc(sizeof *copy);
-    Gavel__Op **list = malloc(count * sizeof *list);
+    Gavel__Op **list = malloc(ops->count * sizeof *list);
 
     if (!copy || !list) {
         free(copy);
         free(list);
         return NULL;
     }
-    memcpy(list, ops, count * sizeof *list);
+    memcpy(list, ops->list, ops->count * sizeof *list);
     *copy = *command;
     copy->ops = list;
     return copy;
 }
 
 static enum gavel_status encode(const struct frontend *frontend, struct frontend_waiting *waiting,
-                                const Gavel__Request *request, Gavel__Op *const *ops, size_t count)
+                                const Gavel__Request *request, const struct frontend_ops *ops)
 {
     Gavel__Command command = GAVEL__COMMAND__INIT;
     struct table_command head;
@@ -321,13 +334,13 @@ static enum gavel_status encode(const struct frontend *frontend, struct frontend
     command.id = request ? request->id : 0;
     command.wall_ms = waiting->wall_ms;
     command.generation = frontend->generation;
-    command.n_ops = count;
-    command.ops = (Gavel__Op **)(uintptr_t)ops; /* packing does not write to them */
-    status = table_ops_encode(&command, &waiting->bytes, &waiting->size);
+    command.n_ops = ops->count;
+    command.ops = (Gavel__Op **)(uintptr_t)ops->list; /* packing does not write to them */
+    status = table_ops_encode_packed(&command, ops->packed, &waiting->bytes, &waiting->size);
     if (status != GAVEL_OK)
         return status;
-    if (waiting->is_lent) {
-        waiting->command = command_of(&command, ops, count);
+    if (waiting->lent) {
+        waiting->command = command_of(&command, ops);
         return waiting->command ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
     }
     /* What was said is gone by the time of the outcome; this is our own copy of it. */
@@ -352,9 +365,8 @@ static void put_in_line(struct frontend *frontend, struct frontend_waiting *wait
 }
 
 enum gavel_status frontend_draft(struct frontend *frontend, const struct frontend_moment *moment,
-                                 const Gavel__Request *request, Gavel__Op *const *ops, size_t count,
-                                 bool is_lent, struct frontend_verdict *verdicts,
-                                 struct frontend_waiting **ret_waiting)
+                                 const Gavel__Request *request, const struct frontend_ops *ops,
+                                 struct frontend_verdict *verdicts, struct frontend_waiting **ret_waiting)
 {
     struct frontend_waiting *waiting = NULL;
     enum gavel_status status = GAVEL_ERR_STORE_UNAVAILABLE;
@@ -367,8 +379,10 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     if (!waiting)
         goto out;
     waiting->wall_ms = moment->wall_ms;
-    waiting->is_lent = is_lent;
-    status = encode(frontend, waiting, request, ops, count);
+    waiting->lent = ops->lent;
+    if (waiting->lent)
+        waiting->lent->users++;
+    status = encode(frontend, waiting, request, ops);
     if (status != GAVEL_OK)
         goto out;
     status = GAVEL_ERR_STORE_UNAVAILABLE;
@@ -379,7 +393,7 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
         goto out;
     ASSERT(frontend->is_open);
     ASSERT(frontend->term > 0);
-    ASSERT(waiting->command->n_ops == count);
+    ASSERT(waiting->command->n_ops == ops->count);
     ASSERT(waiting->size > 0);
     waiting->term = frontend->term;
     waiting->number = ++frontend->drafted;
@@ -405,15 +419,15 @@ out:
         free(waiting->bytes);
         free(waiting);
     }
-    frontend_verdicts_free(verdicts, count);
+    frontend_verdicts_free(verdicts, ops->count);
     return status;
 }
 
 enum gavel_status frontend_draft_opening(struct frontend *frontend, const struct frontend_moment *moment,
-                                         Gavel__Op *op, struct frontend_waiting *waiting)
+                                         const struct frontend_ops *op, struct frontend_waiting *waiting)
 {
     struct frontend_waiting *opening;
-    enum gavel_status status = frontend_draft(frontend, moment, NULL, &op, 1, false, NULL, &opening);
+    enum gavel_status status = frontend_draft(frontend, moment, NULL, op, NULL, &opening);
 
     ASSERT(waiting->index == 0);
     if (status != GAVEL_OK) {
@@ -565,13 +579,19 @@ static void unhear(struct frontend *frontend, uint64_t id)
         heard->heard_at = frontend->began_at;
 }
 
-const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term)
+const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term,
+                                       size_t size)
 {
     const struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
 
     while (waiting && waiting->index < index)
         waiting = TAILQ_NEXT(waiting, in_list);
-    return waiting && waiting->index == index && waiting->term == term ? waiting->command : NULL;
+    if (!waiting || waiting->index != index || waiting->term != term)
+        return NULL;
+    /* That its bytes mean the same is known from how they were made: this is only to notice a mistake of
+     * ours, cheaply. */
+    ASSERT(waiting->size == size);
+    return waiting->command;
 }
 
 void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,

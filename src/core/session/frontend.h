@@ -139,10 +139,11 @@ void frontend_close(struct frontend *frontend);
 /*
  * A frame Request, KeepAlive or Ask; anything else is answered with a Reply ERR_INVALID. Checked here; it
  * comes from anybody. While the frontend is closed the answer is a Reply, Kept or Answer with ERR_NOT_LEADER.
- * `is_working` says whether the lease holds at `now`. May take the frame: sets it to NULL.
+ * `is_working` says whether the lease holds at `now`. May take the frame: sets it to NULL. `packed` is the
+ * frame as bytes, borrowed: operations go to the log as they stand there; bytes NULL: they are packed again.
  */
 void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
-                   struct frontend_ticket ticket, Gavel__ClientFrame **frame);
+                   struct frontend_ticket ticket, Gavel__ClientFrame **frame, struct table_packed packed);
 
 /* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
  * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. They are in the next batch.
@@ -159,9 +160,10 @@ bool frontend_has_batch(const struct frontend *frontend);
 bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_batch);
 void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term);
 
-/* The command of that entry as it was decoded, if it is ours: its bytes need not be decoded again. NULL: it
- * is another's. Borrowed until frontend_applied(). */
-const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term);
+/* The command of that entry, of so many bytes, as it was decoded, if it is ours: its bytes need not be
+ * decoded again. NULL: it is another's. Borrowed until frontend_applied(). */
+const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term,
+                                       size_t size);
 
 /*
  * Entry `index` of `term` was applied; results as table_apply_ops() gave them, borrowed. Called for every

@@ -237,7 +237,8 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
             break;
     }
     if (count > 0) /* without memory they are forgotten another time */
-        (void)!frontend_draft(frontend, moment, NULL, list, count, false, NULL, &waiting);
+        (void)!frontend_draft(frontend, moment, NULL, &(struct frontend_ops){.list = list, .count = count},
+                              NULL, &waiting);
 }
 
 /* ---- any ---- */
@@ -265,7 +266,37 @@ static void become_refused(const Gavel__Op *op, const struct frontend_verdict *v
     ret_op->op.refused = &ret_op->body.refused;
 }
 
-void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
+static bool is_same(const void *asked, const void *decided, size_t size)
+{
+    return memcmp(asked, decided, size) == 0;
+}
+
+/*
+ * Whether what was decided upon is what was asked for, word for word. Operations that nothing is decided of
+ * are not copied. Of a copy that is not compared here, or that padding makes look different, it is taken that
+ * it differs: it would only be packed once more.
+ */
+static bool is_as_asked(const Gavel__Op *op, const struct frontend_op *decided)
+{
+    const union frontend_body *body = &decided->body;
+
+    if (op->what_case != decided->op.what_case)
+        return false;
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLAIM:
+        return is_same(op->claim, &body->claim, sizeof body->claim);
+    case GAVEL__OP__WHAT_RELEASE:
+        return is_same(op->release, &body->release, sizeof body->release);
+    case GAVEL__OP__WHAT_WISH:
+        return is_same(op->wish, &body->wish, sizeof body->wish);
+    case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
+        return is_same(op->register_candidate, &body->registration, sizeof body->registration);
+    default:
+        return op->claim == decided->op.claim; /* all of them are pointers in one union */
+    }
+}
+
+bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
                      struct frontend_op *ret_op, struct frontend_verdict *ret_verdict)
 {
     struct frontend_verdict verdict = {.status = GAVEL_OK};
@@ -297,7 +328,9 @@ void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
             decide_session_less(op, &verdict);
         break;
     }
-    if (verdict.status != GAVEL_OK)
-        become_refused(op, &verdict, ret_op);
     *ret_verdict = verdict;
+    if (verdict.status == GAVEL_OK)
+        return is_as_asked(op, ret_op);
+    become_refused(op, &verdict, ret_op);
+    return false;
 }

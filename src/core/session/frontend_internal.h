@@ -26,6 +26,23 @@ struct frontend_verdict {
 
 struct frontend_op;
 
+/* A request as it was decoded, for as long as one of its commands waits. */
+struct frontend_lent {
+    unsigned users;
+    Gavel__ClientFrame *frame;
+    struct frontend_op *ops; /* those that were decided anew */
+};
+
+/* Operations for the log. */
+struct frontend_ops {
+    Gavel__Op *const *list;
+    size_t count;
+    /* As whoever asked has packed them, one for each; bytes NULL: it does not stand in the log like that.
+     * NULL: of none it is known. Borrowed. */
+    const struct table_packed *packed;
+    struct frontend_lent *lent; /* what they are in; NULL: they are copied */
+};
+
 /* One command on its way through the log. */
 struct frontend_waiting {
     TAILQ_ENTRY(frontend_waiting) in_list;
@@ -33,7 +50,6 @@ struct frontend_waiting {
     bool has_asker;    /* somebody waits for the outcome */
     bool is_in_flight; /* counted in flight_ops */
     bool is_ours;      /* the leader's own: nobody has asked for it */
-    bool is_lent;      /* the operations of the command are in `frame` and `ops` */
     struct frontend_ticket ticket;
     uint64_t tag; /* of the Request */
     uint64_t session;
@@ -45,8 +61,7 @@ struct frontend_waiting {
     uint8_t *bytes; /* of the command; NULL once it is proposed */
     size_t size;
     Gavel__Command *command;           /* as it stands in the log */
-    Gavel__ClientFrame *frame;         /* that its operations are in; NULL: they are its own */
-    struct frontend_op *ops;           /* those that were decided anew; likewise */
+    struct frontend_lent *lent;        /* what its operations are in; NULL: they are its own */
     struct frontend_verdict *verdicts; /* one for each operation; NULL: none is refused here */
 
     /* Of a request that opens its session and campaigns: two commands, one right behind the other. */
@@ -60,27 +75,28 @@ struct frontend_waiting {
 /* ---- frontend.c ---- */
 
 /*
- * Puts a command in line for the next batch: verdicts are handed over, also on failure. `ops` are borrowed;
- * or, if is_lent, for as long as the command waits, and the caller has it own what they are in.
+ * Puts a command in line for the next batch: verdicts are handed over, also on failure.
  * ERR_NO_MEMORY, ERR_INVALID (too large), ERR_STORE_UNAVAILABLE (too many are under way).
  */
 GAVEL_CHECKED enum gavel_status frontend_draft(struct frontend *frontend,
                                                const struct frontend_moment *moment,
-                                               const Gavel__Request *request, Gavel__Op *const *ops,
-                                               size_t count, bool is_lent, struct frontend_verdict *verdicts,
+                                               const Gavel__Request *request, const struct frontend_ops *ops,
+                                               struct frontend_verdict *verdicts,
                                                struct frontend_waiting **ret_waiting);
 /* Puts the opening of its session right before a command that is in line. ERR_NO_MEMORY: nothing is in line
  * any more. */
 GAVEL_CHECKED enum gavel_status frontend_draft_opening(struct frontend *frontend,
-                                                       const struct frontend_moment *moment, Gavel__Op *op,
+                                                       const struct frontend_moment *moment,
+                                                       const struct frontend_ops *op,
                                                        struct frontend_waiting *waiting);
 struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64_t session, uint64_t id);
 void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count); /* safe on NULL */
+void frontend_lent_release(struct frontend_lent *lent); /* one user less; safe on NULL */
 
 /* ---- frontend_request.c ---- */
 
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
-                      struct frontend_ticket ticket, Gavel__ClientFrame **frame);
+                      struct frontend_ticket ticket, Gavel__ClientFrame **frame, struct table_packed packed);
 
 /* ---- frontend_decide.c: what only the leader can decide ---- */
 
@@ -99,9 +115,9 @@ struct frontend_op {
 
 /*
  * Decides one operation: *ret_op is what shall stand in the log, *ret_verdict whether it is refused. Borrows
- * from `op`.
+ * from `op`. Whether it stands there as it was asked for.
  */
-void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
+bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
                      struct frontend_op *ret_op, struct frontend_verdict *ret_verdict);
 
 /* Before a candidate registers: those of its group that were silent for long leave. */

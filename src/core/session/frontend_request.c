@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/planted.h"
+#include "wire/client_survey.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -323,6 +324,7 @@ static bool is_settled(struct frontend *frontend, const struct frontend_moment *
 struct decided {
     struct frontend_op *ops;
     Gavel__Op **list;
+    struct table_packed *packed; /* those that stand there as they were asked for */
     struct frontend_verdict *verdicts;
     size_t refused;
 };
@@ -331,20 +333,33 @@ static void decided_done(struct decided *decided, size_t count)
 {
     free(decided->ops);
     free(decided->list);
+    free(decided->packed);
     frontend_verdicts_free(decided->verdicts, count);
 }
 
 static enum gavel_status decide(struct frontend *frontend, const struct frontend_moment *moment,
-                                const Gavel__Request *request, struct decided *decided)
+                                const Gavel__Request *request, struct table_packed packed,
+                                struct decided *decided)
 {
+    bool has_packed = false;
+
     decided->ops = calloc(request->n_ops, sizeof *decided->ops);
     decided->list = calloc(request->n_ops, sizeof(Gavel__Op *));
+    decided->packed = calloc(request->n_ops, sizeof *decided->packed);
     decided->verdicts = calloc(request->n_ops, sizeof *decided->verdicts);
-    if (!decided->ops || !decided->list || !decided->verdicts)
+    if (!decided->ops || !decided->list || !decided->packed || !decided->verdicts)
         return GAVEL_ERR_NO_MEMORY;
+    if (packed.bytes)
+        has_packed = client_survey_ops(packed.bytes, packed.size, decided->packed, request->n_ops) ==
+                     request->n_ops; /* as they were decoded from them */
     for (size_t i = 0; i < request->n_ops; i++) {
-        frontend_decide(frontend, moment->now, request->ops[i], request->session != 0, &decided->ops[i],
-                        &decided->verdicts[i]);
+        bool is_as_asked = frontend_decide(frontend, moment->now, request->ops[i], request->session != 0,
+                                           &decided->ops[i], &decided->verdicts[i]);
+
+        if (PLANTED(LOGGED_AS_ASKED))
+            is_as_asked = true;
+        if (!has_packed || !is_as_asked)
+            decided->packed[i].bytes = NULL;
         decided->list[i] = &decided->ops[i].op;
         decided->refused += decided->verdicts[i].status != GAVEL_OK;
     }
@@ -359,9 +374,17 @@ static enum gavel_status draft(struct frontend *frontend, const struct frontend_
 {
     const Gavel__Request *request = (*frame)->request;
     size_t first = opens_and_campaigns(request) ? 1 : 0;
+    struct frontend_lent *lent = calloc(1, sizeof *lent);
+    struct frontend_ops ops = {.list = decided->list + first,
+                               .count = request->n_ops - first,
+                               .packed = decided->packed + first,
+                               .lent = lent};
     struct frontend_verdict *verdicts = decided->verdicts;
     enum gavel_status status;
 
+    if (!lent)
+        return GAVEL_ERR_NO_MEMORY;
+    lent->users = 1;
     for (size_t i = 0; i < request->n_ops; i++) {
         if (decided->list[i]->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
             frontend_forget_silent(frontend, moment, decided->list[i]->register_candidate);
@@ -372,22 +395,24 @@ static enum gavel_status draft(struct frontend *frontend, const struct frontend_
     } else {
         decided->verdicts = NULL; /* handed over */
     }
-    status = frontend_draft(frontend, moment, request, decided->list + first, request->n_ops - first, true,
-                            verdicts, ret_waiting);
-    if (status == GAVEL_OK && first > 0)
-        status = frontend_draft_opening(frontend, moment, decided->list[0], *ret_waiting);
-    if (status != GAVEL_OK)
-        return status;
-    /* What was asked is kept as it was decoded, until the outcome is known. */
-    (*ret_waiting)->frame = *frame;
-    (*ret_waiting)->ops = decided->ops;
-    *frame = NULL;
-    decided->ops = NULL;
-    return GAVEL_OK;
+    status = frontend_draft(frontend, moment, request, &ops, verdicts, ret_waiting);
+    if (status == GAVEL_OK && first > 0) {
+        ops =
+            (struct frontend_ops){.list = decided->list, .count = 1, .packed = decided->packed, .lent = lent};
+        status = frontend_draft_opening(frontend, moment, &ops, *ret_waiting);
+    }
+    if (status == GAVEL_OK) { /* what was asked is kept as it was decoded, until the outcome is known */
+        lent->frame = *frame;
+        lent->ops = decided->ops;
+        *frame = NULL;
+        decided->ops = NULL;
+    }
+    frontend_lent_release(lent);
+    return status;
 }
 
 void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
-                      struct frontend_ticket ticket, Gavel__ClientFrame **frame)
+                      struct frontend_ticket ticket, Gavel__ClientFrame **frame, struct table_packed packed)
 {
     const Gavel__Request *request = (*frame)->request;
     size_t count = request->n_ops;
@@ -421,7 +446,7 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
         renew(frontend, moment, ticket, request);
         return;
     }
-    status = decide(frontend, moment, request, &decided);
+    status = decide(frontend, moment, request, packed, &decided);
     if (status == GAVEL_OK && decided.refused == request->n_ops) {
         answer_now(frontend, moment, ticket, request, decided.verdicts);
         decided_done(&decided, request->n_ops);

@@ -72,6 +72,47 @@ enum gavel_status table_command_decode(const uint8_t *bytes, size_t size, struct
     return GAVEL_OK;
 }
 
+/* ---- operations ---- */
+
+/* Of Command.ops: its number, and that a length follows. */
+#define OPS_KEY (4u << 3 | 2u)
+
+static size_t varint_size(size_t value)
+{
+    size_t size = 1;
+
+    while (value >>= 7)
+        size++;
+    return size;
+}
+
+static uint8_t *varint_put(uint8_t *at, size_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static size_t op_size(const Gavel__Command *message, const struct table_packed *packed, size_t which)
+{
+    return packed[which].bytes ? packed[which].size : gavel__op__get_packed_size(message->ops[which]);
+}
+
+static uint8_t *op_put(uint8_t *at, const Gavel__Command *message, const struct table_packed *packed,
+                       size_t which)
+{
+    size_t size = op_size(message, packed, which);
+
+    at = varint_put(at, OPS_KEY);
+    at = varint_put(at, size);
+    if (packed[which].bytes)
+        memcpy(at, packed[which].bytes, size);
+    else
+        (void)gavel__op__pack(message->ops[which], at); /* the size is known */
+    return at + size;
+}
+
 enum gavel_status table_ops_encode(const Gavel__Command *message, uint8_t **ret_bytes, size_t *ret_size)
 {
     struct table_command command = {.kind = TABLE_OPS,
@@ -87,6 +128,55 @@ enum gavel_status table_ops_encode(const Gavel__Command *message, uint8_t **ret_
     /* The protobuf is written where it belongs, behind the head. */
     gavel__command__pack(message, bytes + TABLE_COMMAND_HEAD_BYTES);
     encode_head(&command, bytes);
+    *ret_bytes = bytes;
+    return GAVEL_OK;
+}
+
+static bool has_any(const struct table_packed *packed, size_t count)
+{
+    for (size_t i = 0; packed && i < count; i++)
+        if (packed[i].bytes)
+            return true;
+    return false;
+}
+
+/* As protobuf-c would pack the whole: what is before the operations, these, and what comes after them. */
+enum gavel_status table_ops_encode_packed(const Gavel__Command *message, const struct table_packed *packed,
+                                          uint8_t **ret_bytes, size_t *ret_size)
+{
+    Gavel__Command before = *message;
+    Gavel__Command after = GAVEL__COMMAND__INIT;
+    struct table_command command = {.kind = TABLE_OPS};
+    uint8_t *bytes, *at;
+    size_t whole;
+
+    if (message->n_ops == 0 || message->n_ops > TABLE_OPS_MAX)
+        return GAVEL_ERR_INVALID;
+    if (!has_any(packed, message->n_ops))
+        return table_ops_encode(message, ret_bytes, ret_size);
+    before.n_ops = 0;
+    before.generation = 0;
+    after.generation = message->generation;
+    command.value_size = gavel__command__get_packed_size(&before) + gavel__command__get_packed_size(&after);
+    for (size_t i = 0; i < message->n_ops; i++) {
+        size_t size = op_size(message, packed, i);
+
+        command.value_size += varint_size(OPS_KEY) + varint_size(size) + size;
+    }
+    whole = table_command_size(&command);
+    if (whole == 0)
+        return GAVEL_ERR_INVALID;
+    bytes = malloc(whole);
+    if (!bytes)
+        return GAVEL_ERR_NO_MEMORY;
+    encode_head(&command, bytes);
+    at = bytes + TABLE_COMMAND_HEAD_BYTES;
+    at += gavel__command__pack(&before, at);
+    for (size_t i = 0; i < message->n_ops; i++)
+        at = op_put(at, message, packed, i);
+    at += gavel__command__pack(&after, at);
+    ASSERT(at == bytes + whole);
+    *ret_size = whole;
     *ret_bytes = bytes;
     return GAVEL_OK;
 }

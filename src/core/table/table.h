@@ -325,6 +325,17 @@ GAVEL_CHECKED enum gavel_status table_apply_command(struct table *table, uint64_
 GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, uint8_t **ret_bytes,
                                                  size_t *ret_size);
 
+/* An operation as whoever asked for it has packed it; bytes NULL: that is not at hand. */
+struct table_packed {
+    const uint8_t *bytes;
+    size_t size;
+};
+/* The same from operations that are packed already, one for each of the command: their bytes are copied as
+ * they are. NULL: none is. */
+GAVEL_CHECKED enum gavel_status table_ops_encode_packed(const Gavel__Command *command,
+                                                        const struct table_packed *packed,
+                                                        uint8_t **ret_bytes, size_t *ret_size);
+
 /*
  * Whether an operation could be carried out at all: names, sizes, durations within the limits, and if
  * is_from_client nothing that only nodes may say. ERR_INVALID, or ERR_TOO_LARGE of a note or metadata, with a

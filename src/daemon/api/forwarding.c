@@ -74,18 +74,35 @@ void api_reply_busy(struct api_call *call)
                     "this node has too many requests under way; ask again later, or another one");
 }
 
-/* Packs into a copy of its own; `tag` is where the frame keeps its number. */
+/* What the consensus thread gets: bytes, packed here and nowhere else. Of a keep-alive, which is merged with
+ * others, and of what cannot be packed, which is answered there, a copy. NULL: no memory. */
+static struct forwarding *message_of(struct api *api, const Gavel__ClientFrame *frame, uint64_t tag)
+{
+    struct forwarding *message = forwarding_new(tag, &api->answers, NULL);
+    const char *reason;
+
+    if (!message)
+        return NULL;
+    if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE &&
+        forwarder_question_pack(frame, &message->question, &reason) == GAVEL_OK)
+        return message;
+    message->frame = client_frame_copy(frame);
+    if (message->frame)
+        return message;
+    forwarding_free(message);
+    return NULL;
+}
+
+/* `tag` is where the frame keeps its number. */
 static bool enqueue(struct api_forwarding *forwarding, const Gavel__ClientFrame *frame, uint64_t *tag)
 {
     struct api *api = forwarding->api;
     struct forwarding *message;
-    Gavel__ClientFrame *copy;
 
     if (api->is_stopping || api->forwarding_count >= API_FORWARDINGS_MAX)
         return false;
     *tag = api->forwarding_numbers + 1;
-    copy = client_frame_copy(frame);
-    message = copy ? forwarding_new(*tag, &api->answers, copy) : NULL;
+    message = message_of(api, frame, *tag);
     if (!message)
         return false;
     forwarding->number = ++api->forwarding_numbers;

@@ -21,6 +21,7 @@ static void send_forwarding(struct clients_connection *connection, Gavel__Client
         clients_connection_doom(connection, "out of memory");
         return;
     }
+    forwarding_pack(forwarding);
     connection->forwardings++;
     connection->has_forwardings = true;
     mailbox_put(&clients->shared->forwardings, &forwarding->link);

@@ -100,10 +100,12 @@ static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
     return 0;
 }
 
-static void take(struct consensus *c, uint64_t client, const Gavel__ClientFrame *frame, bool has_more)
+static void take(struct consensus *c, uint64_t client, const Gavel__ClientFrame *frame,
+                 struct forwarder_question *question, bool has_more)
 {
-    struct node_event event = {.kind = frame ? NODE_CLIENT : NODE_CLIENT_GONE,
-                               .client = {.id = client, .frame = frame, .has_more = has_more}};
+    struct node_event event = {
+        .kind = frame || question ? NODE_CLIENT : NODE_CLIENT_GONE,
+        .client = {.id = client, .frame = frame, .question = question, .has_more = has_more}};
 
     if (!c->ending.is_over && consensus_step(c, event) == GAVEL_ERR_NO_MEMORY)
         forwarding_answer(&c->sessions.messages, client >> BOX_BITS,
@@ -118,17 +120,20 @@ void consensus_take_forwardings(struct consensus *c)
         struct forwarding *forwarding = (struct forwarding *)message;
         uint64_t client = forwarding->client << BOX_BITS | number_of_box(c, forwarding->reply_to);
         Gavel__ClientFrame *frame = forwarding->frame;
+        struct forwarder_question question = forwarding->question;
 
         message = message->next;
         if (c->node.forwarder.count == 0 && !c->node.forwarder.gathering)
             forwarding_stock_clear(&c->sessions.messages); /* nobody is owed an answer */
         forwarding->frame = NULL;
-        if (frame)
+        forwarding->question = (struct forwarder_question){0};
+        if (frame || question.bytes)
             forwarding_stock_keep(&c->sessions.messages, forwarding); /* it may be answered at once */
         else
             forwarding_free(forwarding);
-        take(c, client, frame, message != NULL);
+        take(c, client, frame, question.bytes ? &question : NULL, message != NULL);
         client_frame_free(frame);
+        forwarder_question_done(&question);
     }
 }
 

@@ -16,11 +16,26 @@ struct forwarding *forwarding_new(uint64_t client, struct mailbox *reply_to, Gav
     return forwarding;
 }
 
+void forwarding_pack(struct forwarding *forwarding)
+{
+    const Gavel__ClientFrame *frame = forwarding->frame;
+    const char *reason;
+
+    if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST &&
+        frame->what_case != GAVEL__CLIENT_FRAME__WHAT_ASK)
+        return;
+    if (forwarder_question_pack(frame, &forwarding->question, &reason) != GAVEL_OK)
+        return; /* the forwarder finds the same, and answers */
+    client_frame_free(forwarding->frame);
+    forwarding->frame = NULL;
+}
+
 void forwarding_free(struct forwarding *forwarding)
 {
     if (!forwarding)
         return;
     client_frame_free(forwarding->frame);
+    forwarder_question_done(&forwarding->question);
     free(forwarding);
 }
 
@@ -32,6 +47,7 @@ void forwarding_stock_keep(struct forwarding_stock *stock, struct forwarding *fo
     }
     client_frame_free(forwarding->frame);
     forwarding->frame = NULL;
+    forwarder_question_done(&forwarding->question);
     forwarding->link.next = stock->first;
     stock->first = &forwarding->link;
     stock->count++;

@@ -11,6 +11,7 @@
 #ifndef DAEMON_SHARED_FORWARDING_H
 #define DAEMON_SHARED_FORWARDING_H
 
+#include "core/session/forwarder.h"
 #include "daemon/shared/mailbox.h"
 #include "wire/client.h"
 
@@ -18,9 +19,11 @@ struct forwarding {
     struct mail_link link; /* first */
     uint64_t client;
     struct mailbox *reply_to;
-    /* Request, KeepAlive or Ask; in the answer: Reply, Kept or Answer with the tag of the question. Owned.
-     * NULL on the way there: the client is gone. NULL on the way back: there was no memory for the answer,
-     * and the outcome is unknown. */
+    /* A Request or an Ask on the way there, packed by the thread of the client. bytes NULL: see the frame. */
+    struct forwarder_question question;
+    /* KeepAlive, or what could not be packed: the forwarder says why. In the answer: Reply, Kept or Answer
+     * with the tag of the question. Owned. NULL on the way there, without a question: the client is gone.
+     * NULL on the way back: there was no memory for the answer, and the outcome is unknown. */
     Gavel__ClientFrame *frame;
 };
 
@@ -43,6 +46,8 @@ void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct m
 
 /* Takes ownership of the frame, also on failure. NULL: no memory. */
 struct forwarding *forwarding_new(uint64_t client, struct mailbox *reply_to, Gavel__ClientFrame *frame);
+/* Packs a Request or an Ask; the frame is freed then. */
+void forwarding_pack(struct forwarding *forwarding);
 void forwarding_free(struct forwarding *forwarding); /* with its frame; safe on NULL */
 
 #endif

@@ -118,7 +118,16 @@ static void take(struct api_cluster *cluster, struct forwarding *forwarding)
 {
     uint64_t tag = ++cluster->numbers;
     size_t which = tag % COUNT(cluster->askers);
+    const struct forwarder_question *question = &forwarding->question;
+    struct table_packed packed = {0};
+    const char *reason;
 
+    if (question->bytes) {
+        packed = (struct table_packed){.bytes = question->bytes + CLIENT_LENGTH_BYTES,
+                                       .size = question->size - CLIENT_LENGTH_BYTES};
+        if (client_frame_unpack(packed.bytes, packed.size, &forwarding->frame, &reason) != GAVEL_OK)
+            return; /* no memory */
+    }
     cluster->keep_alives += forwarding->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     if (cluster->is_leaderless) {
         refuse(forwarding);
@@ -128,7 +137,7 @@ static void take(struct api_cluster *cluster, struct forwarding *forwarding)
     cluster->askers[which].client = forwarding->client;
     cluster->askers[which].reply_to = forwarding->reply_to;
     frontend_take(&cluster->frontend, clock_now(), true, clock_wall_ms(),
-                  (struct frontend_ticket){.tag = tag}, &forwarding->frame);
+                  (struct frontend_ticket){.tag = tag}, &forwarding->frame, packed);
 }
 
 static void apply(struct api_cluster *cluster)
@@ -160,7 +169,7 @@ void api_cluster_turn(struct api_cluster *cluster)
     while ((message = mailbox_take(&cluster->node->forwardings))) {
         struct forwarding *forwarding = (struct forwarding *)(void *)message;
 
-        if (forwarding->frame)
+        if (forwarding->frame || forwarding->question.bytes)
             take(cluster, forwarding);
         forwarding_free(forwarding);
         flush(cluster);

@@ -213,12 +213,26 @@ uint64_t play_put_many(struct clients_frontend *frontend, const char *group, siz
     return play_apply(frontend, 0, list, count);
 }
 
+/* What was packed for the leader, for the test to look at. */
+static struct forwarding *unpacked(struct forwarding *forwarding)
+{
+    const struct forwarder_question *question = &forwarding->question;
+    const char *reason;
+
+    if (question->bytes)
+        assert_int_equal(client_frame_unpack(question->bytes + CLIENT_LENGTH_BYTES,
+                                             question->size - CLIENT_LENGTH_BYTES, &forwarding->frame,
+                                             &reason),
+                         GAVEL_OK);
+    return forwarding;
+}
+
 struct forwarding *play_take_forwarding(struct clients_frontend *frontend)
 {
     struct pollfd poll_fd = {.fd = frontend->frontend.forwardings.fd, .events = POLLIN};
 
     assert_int_equal(poll(&poll_fd, 1, LIMIT_MS), 1);
-    return (struct forwarding *)(void *)mailbox_take(&frontend->frontend.forwardings);
+    return unpacked((struct forwarding *)(void *)mailbox_take(&frontend->frontend.forwardings));
 }
 
 static Gavel__ClientFrame *make_answer(const Gavel__ClientFrame *question, enum gavel_status status)

@@ -212,12 +212,20 @@ Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const c
 void take_frame(struct fixture *f, uint64_t tag, const Gavel__ClientFrame *frame)
 {
     Gavel__ClientFrame *copy = client_frame_copy(frame);
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    struct table_packed packed = {0};
 
+    if (client_frame_pack(frame, &bytes, &size) == GAVEL_OK)
+        packed =
+            (struct table_packed){.bytes = bytes + CLIENT_LENGTH_BYTES, .size = size - CLIENT_LENGTH_BYTES};
     if (copy)
-        frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = tag}, &copy);
+        frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = tag}, &copy,
+                      packed);
     else
         f->frontend.counts.lost++; /* where memory is short, it may be this that there is none for */
     client_frame_free(copy);
+    free(bytes);
 }
 
 void send_request(struct fixture *f, uint64_t session, uint64_t id, size_t count, Gavel__Op *const *ops)

@@ -287,7 +287,8 @@ static void test_only_those_that_are_gone_are_named(void **state)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &alive;
     taken = &frame; /* nothing of a keep-alive is kept */
-    frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){.origin = 2, .tag = 44}, &taken);
+    frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){.origin = 2, .tag = 44}, &taken,
+                  (struct table_packed){0});
     collect(f);
     kept = f->replies[f->reply_count - 1]->kept;
     assert_int_equal(f->tickets[f->reply_count - 1].origin, 2);

@@ -475,6 +475,55 @@ static void ask_opening(struct fixture *f, uint64_t client, uint64_t tag, uint64
     take(f, client, &frame);
 }
 
+/* Packed by the thread of the client: what travels to the leader are these very bytes, however often. */
+static void test_what_is_packed_already_is_carried_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct forwarder_question question;
+    struct forwarder_delivery delivery;
+    Gavel__ClientFrame frame;
+    Gavel__Ask ask;
+    const uint8_t *bytes;
+    const char *reason;
+
+    gavel__client_frame__init(&frame);
+    gavel__ask__init(&ask);
+    ask.tag = 9;
+    ask.group = (char[]){"g"};
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    frame.ask = &ask;
+    assert_int_equal(forwarder_question_pack(&frame, &question, &reason), GAVEL_OK);
+    bytes = question.bytes;
+    assert_int_equal(forwarder_take_question(&f->forwarder, f->now, 1, &question), GAVEL_OK);
+    assert_null(question.bytes); /* taken */
+    for (uint64_t leader = 2; leader <= 3; leader++) {
+        forwarder_leader(&f->forwarder, f->now, leader, 7 + leader);
+        assert_true(forwarder_take_delivery(&f->forwarder, &delivery));
+        assert_int_equal(delivery.node, leader);
+        assert_ptr_equal(delivery.bytes, bytes + CLIENT_LENGTH_BYTES);
+        assert_int_equal(delivery.size, question.size - CLIENT_LENGTH_BYTES);
+    }
+}
+
+/* The thread of the client finds what the leader could not take; the forwarder would answer the same. */
+static void test_what_the_leader_could_not_take_is_not_packed(void **state)
+{
+    struct forwarder_question question = {0};
+    Gavel__ClientFrame frame;
+    Gavel__Ask ask;
+    const char *reason = "";
+
+    (void)state;
+    gavel__client_frame__init(&frame);
+    gavel__ask__init(&ask);
+    ask.group = (char[]){"\xff"};
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    frame.ask = &ask;
+    assert_int_equal(forwarder_question_pack(&frame, &question, &reason), GAVEL_ERR_INVALID);
+    assert_string_equal(reason, "text that is not UTF-8");
+    assert_null(question.bytes);
+}
+
 static void test_no_session_is_opened_for_a_client_that_is_gone(void **state)
 {
     struct fixture *f = *state;
@@ -512,6 +561,8 @@ int main(void)
         CASE(test_without_any_leader_it_is_told_that_nothing_was_done),
         CASE(test_a_new_leader_is_asked_again),
         CASE(test_no_session_is_opened_for_a_client_that_is_gone),
+        CASE(test_what_is_packed_already_is_carried_as_it_is),
+        CASE(test_what_the_leader_could_not_take_is_not_packed),
         CASE(test_a_write_without_a_session_is_not_carried_to_another_leader),
         CASE(test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_sight),
         CASE(test_what_the_leader_refuses_is_carried_again_soon),

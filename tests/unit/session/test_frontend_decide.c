@@ -361,6 +361,77 @@ static void test_a_wish_for_a_lease_mandate_is_written_as_on_every_store(void **
     assert_string_equal(group_of(f, "g")->wish_successor, "nobody-knows");
 }
 
+/* ---- what stands in the log ---- */
+
+static void expect_at_the_end(const struct fixture *f, size_t which, const uint8_t *bytes, size_t size)
+{
+    assert_true(which < f->log_count);
+    assert_true(f->log[which].size > size);
+    assert_memory_equal(f->log[which].bytes + f->log[which].size - size, bytes, size);
+}
+
+/* Packed by another library, with the fields in another order than ours. */
+static void test_an_operation_stands_in_the_log_as_it_was_asked_for(void **state)
+{
+    static const uint8_t bytes[] = {0x22, 0x0c,                                      /* Request */
+                                    0x08, 0x05,                                      /* tag */
+                                    0x2a, 0x08,                                      /* ops */
+                                    0x7a, 0x06, 0x12, 0x01, 0x6b, 0x0a, 0x01, 0x67}; /* key, group */
+    struct fixture *f = *state;
+    Gavel__ClientFrame *frame;
+    Gavel__Command *command;
+    const char *reason;
+
+    assert_int_equal(client_frame_unpack(bytes, sizeof bytes, &frame, &reason), GAVEL_OK);
+    frontend_take(&f->frontend, f->now, true, 1, (struct frontend_ticket){.tag = 1}, &frame,
+                  (struct table_packed){.bytes = bytes, .size = sizeof bytes});
+    assert_null(frame);
+    flush(f);
+    assert_int_equal(f->log_count, 1);
+    expect_at_the_end(f, 0, bytes + 6, sizeof bytes - 6);
+    command = command_of(f, 0);
+    assert_int_equal(command->n_ops, 1);
+    assert_string_equal(command->ops[0]->put_note->group, "g");
+    assert_string_equal(command->ops[0]->put_note->key, "k");
+    gavel__command__free_unpacked(command, NULL);
+    commit(f);
+    assert_int_equal(last_reply(f)->results[0]->status, GAVEL_OK);
+}
+
+static void expect_op_at_the_end(const struct fixture *f, size_t which, const Gavel__Op *op)
+{
+    uint8_t bytes[256];
+
+    assert_true(gavel__op__get_packed_size(op) <= sizeof bytes);
+    expect_at_the_end(f, which, bytes, gavel__op__pack(op, bytes));
+}
+
+static void test_an_opening_and_its_campaign_stand_in_the_log_as_they_were_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "one")};
+
+    assert_int_equal(request_all(f, 7, 1, 2, ops)->n_results, 2);
+    assert_int_equal(f->log_count, 2);
+    expect_op_at_the_end(f, 0, ops[0]);
+    expect_op_at_the_end(f, 1, ops[1]);
+}
+
+/* Its epoch is the leader's to say; the other one stands there as it was asked for. */
+static void test_only_what_was_decided_anew_is_packed_anew(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_wish(f, "g", "two"), op_put(f, "g", "k", "v")};
+    Gavel__Command *command;
+
+    hold(f);
+    assert_int_equal(request_all(f, 0, 0, 2, ops)->n_results, 2);
+    expect_op_at_the_end(f, f->log_count - 1, ops[1]);
+    command = command_of(f, f->log_count - 1);
+    assert_int_equal(command->ops[0]->wish->epoch, group_of(f, "g")->epoch);
+    gavel__command__free_unpacked(command, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -385,6 +456,9 @@ int main(void)
         TEST(test_a_wish_is_refused_in_words),
         TEST(test_a_hand_over_goes_to_whom_it_was_wished_for),
         TEST(test_a_wish_for_a_lease_mandate_is_written_as_on_every_store),
+        TEST(test_an_operation_stands_in_the_log_as_it_was_asked_for),
+        TEST(test_an_opening_and_its_campaign_stand_in_the_log_as_they_were_asked_for),
+        TEST(test_only_what_was_decided_anew_is_packed_anew),
     };
 
     return cmocka_run_group_tests_name("frontend_decide", tests, NULL, NULL);

@@ -311,6 +311,47 @@ static void test_commands_beyond_the_limits_are_no_commands(void **state)
     free(bytes);
 }
 
+/* A node of any version reads what was put together from packed operations: the bytes are the same. */
+static void test_packed_operations_make_the_same_bytes(void **state)
+{
+    uint8_t value[300] = {1};
+    uint8_t packed_op[512], whole[1024];
+    Gavel__Command command;
+    Gavel__Op op;
+    Gavel__PutNote put;
+    Gavel__Op *ops[] = {&op, &op};
+
+    (void)state;
+    gavel__command__init(&command);
+    gavel__op__init(&op);
+    gavel__put_note__init(&put);
+    put.group = (char[]){"g"};
+    put.key = (char[]){"k"};
+    op.what_case = GAVEL__OP__WHAT_PUT_NOTE;
+    op.put_note = &put;
+    command.ops = ops;
+    command.n_ops = 2;
+    for (unsigned i = 0; i < 16; i++) {
+        struct table_packed packed[2] = {{0}, {0}};
+        uint8_t *bytes;
+        size_t size, whole_size;
+
+        command.session = i & 1 ? 7 : 0;
+        command.id = i & 1 ? 300 : 0;
+        command.wall_ms = i & 1 ? 1000000 : 0;
+        command.generation = i & 2 ? 3 : 0;
+        put.value.data = value;
+        put.value.len = i & 4 ? sizeof value : 0;
+        if (i & 8)
+            packed[1] = (struct table_packed){.bytes = packed_op, .size = gavel__op__pack(&op, packed_op)};
+        whole_size = gavel__command__pack(&command, whole);
+        assert_int_equal(table_ops_encode_packed(&command, packed, &bytes, &size), GAVEL_OK);
+        assert_int_equal(size, TABLE_COMMAND_HEAD_BYTES + whole_size);
+        assert_memory_equal(bytes + TABLE_COMMAND_HEAD_BYTES, whole, whole_size);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +373,7 @@ int main(void)
                                         table_fixture_setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_operations_of_one_command_stand_each_for_itself,
                                         table_fixture_setup, table_fixture_teardown),
+        cmocka_unit_test(test_packed_operations_make_the_same_bytes),
         cmocka_unit_test_setup_teardown(test_limits_of_sessions, table_fixture_setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_commands_beyond_the_limits_are_no_commands, table_fixture_setup,
                                         table_fixture_teardown),
