@@ -50,7 +50,8 @@ void host_create(struct cluster *cluster, struct host *host, const struct raft_c
     host->disk.state = (struct raft_state){.cluster = cluster->key, .generation = 1, .id = host->id};
     if (first)
         host->disk.snapshot.config = *first;
-    if (cluster_has(cluster, FAULT_LOST)) { /* otherwise all are as nodes of 0.6.0 are, which have none */
+    /* Otherwise all are as nodes of 0.6.0 are, which have none. */
+    if (cluster_has(cluster, FAULT_LOST) || cluster->profile.is_bound) {
         host->disk.state.directory = host->id * 1000;
         host->disk.snapshot.config.binds = first != NULL;
     }

@@ -82,6 +82,7 @@ struct profile {
     enum mood mood;
     uint64_t faults; /* bit set of the kinds that happen */
     unsigned nodes;  /* that the cluster starts with */
+    bool is_bound;   /* its members have data directories, whether some are lost or not */
     struct raft_settings settings[SLOTS_MAX];
     struct raft_settings worst; /* the longest of each time */
     gavel_ns shortest;          /* promise */

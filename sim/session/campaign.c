@@ -147,6 +147,14 @@ void campaign_change(struct program *program, const Gavel__Change *change)
     } else if (change->kind == GAVEL__CHANGE__KIND__VACANT && change->epoch == candidacy->epoch) {
         candidacy_rest(program, group);
         candidacy->epoch = 0;
+    } else if (change->kind == GAVEL__CHANGE__KIND__VACANT) {
+        candidacy->impatient_at = program_clock(program) + candidacy->patience;
+    } else if (change->kind == GAVEL__CHANGE__KIND__ELECTED) {
+        candidacy->impatient_at = 0;
+    } else if (change->kind == GAVEL__CHANGE__KIND__DONE) {
+        candidacy->is_done = true;
+    } else if (change->kind == GAVEL__CHANGE__KIND__REOPENED) {
+        candidacy->is_done = false;
     } else if (change->kind == GAVEL__CHANGE__KIND__WISHED && change->epoch == candidacy->epoch) {
         if (!has_wishes(program) || !chance(program, 500)) /* some do not obey */
             candidacy->drain_at = program_clock(program) + late;
@@ -155,10 +163,77 @@ void campaign_change(struct program *program, const Gavel__Change *change)
     }
 }
 
+/* It has seen that the process of the leader is dead; or takes another for it, as one that is late does. */
+static void report_death(struct program *program, unsigned group, const Gavel__Group *shown)
+{
+    struct candidacy *candidacy = &program->candidacies[group];
+    bool is_mistaken = candidacy->dead_pid != 0 && chance(program, 100);
+    Gavel__Process process;
+    Gavel__Died died;
+    Gavel__Op op;
+
+    if (!shown->process || shown->session == 0)
+        return;
+    if (session_referee_is_dead(program->testbed->referee, shown->process->pid))
+        candidacy->dead_pid = shown->process->pid;
+    else if (!is_mistaken)
+        return;
+    gavel__process__init(&process);
+    gavel__died__init(&died);
+    gavel__op__init(&op);
+    process.boot_id = shown->process->boot_id;
+    process.pid = candidacy->dead_pid;
+    died.group = shown->name;
+    died.epoch = shown->epoch;
+    died.process = &process;
+    op.what_case = GAVEL__OP__WHAT_DIED;
+    op.died = &died;
+    testbed_see(program->testbed, SESSION_SIGHT_REPORTED);
+    (void)pending_submit(program, PENDING_DIED, group, &op, 0);
+}
+
+void campaign_reopen(struct program *program, unsigned group, uint64_t version)
+{
+    Gavel__Reopen reopen;
+    Gavel__Op op;
+
+    gavel__reopen__init(&reopen);
+    gavel__op__init(&op);
+    reopen.group = (char *)(uintptr_t)testbed_group_name(group);
+    reopen.expected_version = version;
+    op.what_case = GAVEL__OP__WHAT_REOPEN;
+    op.reopen = &reopen;
+    (void)pending_submit(program, PENDING_REOPEN, group, &op, 0);
+}
+
 void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown)
 {
+    struct candidacy *candidacy = &program->candidacies[group];
+
+    candidacy->is_done = shown && shown->is_done;
+    if (candidacy->is_done && !program->is_closing)
+        campaign_reopen(program, group, shown->version);
+    else if (shown && shown->is_held && !program->is_closing && !is_own(program, shown->session))
+        report_death(program, group, shown);
     if (shown && shown->is_held && is_own(program, shown->session))
         campaign_elected(program, group, shown->epoch);
+}
+
+/* It still leads, and its work has stopped: it gives up all the same. */
+static void withdraw_again(struct program *program, const struct pending *pending)
+{
+    struct candidacy *candidacy = &program->candidacies[pending->group];
+    Gavel__Withdraw withdraw;
+    Gavel__Op op;
+
+    gavel__withdraw__init(&withdraw);
+    gavel__op__init(&op);
+    withdraw.group = (char *)(uintptr_t)testbed_group_name(pending->group);
+    op.what_case = GAVEL__OP__WHAT_WITHDRAW;
+    op.withdraw = &withdraw;
+    candidacy->is_leaving = true;
+    if (pending_submit(program, PENDING_WITHDRAW, pending->group, &op, 0) == 0)
+        candidacy->is_leaving = false;
 }
 
 void campaign_result(struct program *program, const struct pending *pending, enum gavel_status status,
@@ -170,8 +245,16 @@ void campaign_result(struct program *program, const struct pending *pending, enu
         candidacy->is_asking = false;
         if (result)
             candidacy->has_joined = status == GAVEL_OK;
+        if (result && status == GAVEL_ERR_DONE)
+            candidacy->is_done = true;
+        if (result && status == GAVEL_OK) /* its group shows whether that was a grant */
+            campaign_looked(program, pending->group, result->group);
     } else if (pending->kind == PENDING_WITHDRAW) {
         candidacy->is_leaving = false;
+        if (result && status == GAVEL_ERR_STORE_UNSUPPORTED) { /* done for good, while a node runs 0.6.0 */
+            withdraw_again(program, pending);
+            return;
+        }
         if (result && status == GAVEL_OK) { /* a grant of the same revision is a new mandate */
             candidacy->void_up_to =
                 result->revision - 1 > candidacy->void_up_to ? result->revision - 1 : candidacy->void_up_to;
@@ -202,6 +285,15 @@ static void campaign(struct program *program, unsigned group)
     campaign.policy = terms->policy;
     campaign.min_mandate_ms = terms->min_mandate_ms;
     campaign.preempts = terms->preempts;
+    campaign.is_patient = candidacy->is_patient;
+    if (chance(program, 10))
+        campaign.epoch_at_least =
+            candidacy->told + testbed_below(program->testbed, TESTBED_STREAM_PROGRAM, 500);
+    if (chance(program, 100)) { /* other terms than the others have: it takes theirs */
+        campaign.policy = GAVEL__POLICY__POLICY_PRIORITY;
+        campaign.preempts = true;
+        campaign.yields = true;
+    }
     op.what_case = GAVEL__OP__WHAT_CAMPAIGN;
     op.campaign = &campaign;
     candidacy->is_asking = true;
@@ -213,6 +305,11 @@ static void campaign(struct program *program, unsigned group)
 static void withdraw(struct program *program, unsigned group, bool stays)
 {
     struct candidacy *candidacy = &program->candidacies[group];
+    const struct program *other =
+        &program->testbed->programs[testbed_below(program->testbed, TESTBED_STREAM_PROGRAM, PROGRAMS_MAX)];
+    bool is_named = chance(program, 200);
+    bool is_lapsed = chance(program, 150);
+    bool is_done = chance(program, 200) && has(program, CLIENT_FAULT_RESIGN);
     Gavel__Withdraw withdraw;
     Gavel__Op op;
 
@@ -224,6 +321,11 @@ static void withdraw(struct program *program, unsigned group, bool stays)
     withdraw.group = (char *)(uintptr_t)testbed_group_name(group);
     withdraw.epoch = candidacy->epoch;
     withdraw.stays = stays;
+    withdraw.is_done = is_done && candidacy->epoch != 0;
+    if (is_named && other->id[0])
+        withdraw.successor = (char *)(uintptr_t)other->id;
+    if (is_lapsed && !program->testbed->profile.is_quiet)
+        withdraw.ending = GAVEL__ENDING__ENDING_LAPSED;
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
     if (candidacy->epoch > candidacy->void_up_to)
@@ -231,7 +333,7 @@ static void withdraw(struct program *program, unsigned group, bool stays)
     candidacy->epoch = 0;
     candidacy->drain_at = 0;
     candidacy->is_leaving = true;
-    if (pending_submit(program, PENDING_WITHDRAW, group, &op, stays) == 0)
+    if (pending_submit(program, PENDING_WITHDRAW, group, &op, stays && !withdraw.is_done) == 0)
         candidacy->is_leaving = false;
 }
 
@@ -320,6 +422,22 @@ static void deviate(struct program *program, unsigned group)
     }
 }
 
+/* Who waits before it replaces a leader says so again as soon as there is one. */
+static bool mind_patience(struct program *program, unsigned group)
+{
+    struct candidacy *candidacy = &program->candidacies[group];
+    bool has_waited = candidacy->impatient_at != 0 && program_clock(program) >= candidacy->impatient_at;
+    bool is_patient = candidacy->patience > 0 && !has_waited && !program->testbed->is_healed;
+
+    if (candidacy->is_patient == is_patient)
+        return false;
+    candidacy->is_patient = is_patient;
+    if (!is_patient)
+        testbed_see(program->testbed, SESSION_SIGHT_IMPATIENT);
+    campaign(program, group);
+    return true;
+}
+
 void campaign_act(struct program *program, unsigned group)
 {
     struct candidacy *candidacy = &program->candidacies[group];
@@ -345,10 +463,16 @@ void campaign_act(struct program *program, unsigned group)
         campaign(program, group);
         return;
     }
+    if (candidacy->is_done) {
+        pending_ask(program, PENDING_LOOK, group);
+        return;
+    }
     if (!candidacy->has_joined) {
         campaign(program, group);
         return;
     }
+    if (mind_patience(program, group))
+        return;
     if (candidacy->drain_at != 0 && program_clock(program) >= candidacy->drain_at) {
         withdraw(program, group, true);
         return;

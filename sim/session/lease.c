@@ -165,6 +165,10 @@ void lease_looked(struct program *program, unsigned group, const Gavel__Group *s
     }
     if (candidacy->is_asking || candidacy->is_leaving || program->is_closing)
         return;
+    if (shown && shown->is_done) {
+        campaign_reopen(program, group, shown->version);
+        return;
+    }
     if (!shown || !shown->is_held)
         claim(program, group, shown ? shown->version : 0, false);
     else if (shown->session == 0 && shown->is_expired)

@@ -141,6 +141,7 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     drift_ppm = (int)prng_between(&prng, 20000, 90000);
     if (is_wide)
         widen_drift(p, drift_ppm);
+    p->cluster.is_bound = prng_chance(&prng, 700);
     p->faults |= p->cluster.faults;
     draw_groups(p, &prng);
     for (unsigned i = 0; i < GROUPS_MAX; i++)

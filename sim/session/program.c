@@ -208,8 +208,13 @@ void program_start(struct testbed *testbed, struct program *program)
     program->tokens = (uint64_t)program->pid << 32;
     settings.process =
         (struct table_process){.boot_id = "11111111-2222-3333-4444-555555555555", .pid = program->pid};
-    for (unsigned group = 0; group < GROUPS_MAX; group++)
+    for (unsigned group = 0; group < GROUPS_MAX; group++) {
         program->candidacies[group].priority = (int32_t)testbed_below(testbed, TESTBED_STREAM_PROGRAM, 3);
+        if (testbed_chance(testbed, TESTBED_STREAM_PROGRAM, 250))
+            program->candidacies[group].patience =
+                testbed_between(testbed, TESTBED_STREAM_PROGRAM, NS_PER_MS, 600 * NS_PER_MS);
+        program->candidacies[group].is_patient = program->candidacies[group].patience > 0;
+    }
     status = client_new(&settings, program_clock(program), &program->client);
     ASSERT(status == GAVEL_OK);
     session_referee_born(testbed->referee, index, program->pid);

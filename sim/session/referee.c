@@ -461,8 +461,9 @@ static bool has_candidate(struct session_referee *referee, const struct shadow_g
     for (size_t i = 0; i < group->candidate_count; i++) {
         const struct shadow_session *session = shadow_session_find(referee, group->candidates[i].session);
 
-        if (group->candidates[i].is_eligible && session && !referee->is_dead[session->pid] &&
-            programs & 1U << referee->program_of[session->pid])
+        if (!group->is_done && group->candidates[i].is_eligible &&
+            !(group->candidates[i].is_patient && group->was_lost) && session &&
+            !referee->is_dead[session->pid] && programs & 1U << referee->program_of[session->pid])
             return true;
     }
     return false;

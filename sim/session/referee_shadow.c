@@ -70,6 +70,13 @@ static bool is_before(const struct shadow_group *group, const struct shadow_cand
     return a->joined < b->joined;
 }
 
+/* Whoever is patient does not take the place of another that was lost. */
+static bool may_take(const struct shadow_group *group, const struct shadow_candidate *candidate)
+{
+    return candidate->is_eligible &&
+           !(candidate->is_patient && group->was_lost && strcmp(candidate->id, group->holder) != 0);
+}
+
 static struct shadow_candidate *best(struct shadow_group *group, const char *but)
 {
     struct shadow_candidate *found = NULL;
@@ -77,7 +84,7 @@ static struct shadow_candidate *best(struct shadow_group *group, const char *but
     for (size_t i = 0; i < group->candidate_count; i++) {
         struct shadow_candidate *candidate = &group->candidates[i];
 
-        if (candidate->is_eligible && strcmp(candidate->id, but) != 0 &&
+        if (may_take(group, candidate) && strcmp(candidate->id, but) != 0 &&
             (!found || is_before(group, candidate, found)))
             found = candidate;
     }
@@ -118,6 +125,8 @@ static void end_mandate(struct session_referee *referee, struct shadow_group *gr
                                 name_of(referee, group));
     group->is_held = false;
     group->has_died = why == GAVEL__ENDING__ENDING_DEAD;
+    group->was_lost = why == GAVEL__ENDING__ENDING_DEAD || why == GAVEL__ENDING__ENDING_EXPIRED ||
+                      why == GAVEL__ENDING__ENDING_LAPSED;
     group->session = 0;
     group->version = revision;
     group->wish_epoch = 0;
@@ -141,10 +150,10 @@ static void settle(struct session_referee *referee, struct shadow_group *group, 
 {
     struct shadow_candidate *chosen = NULL;
 
-    if (!group->is_held) {
+    if (!group->is_held && !group->is_done) {
         if (group->successor[0])
             chosen = candidate_by_id(group, group->successor);
-        if (!chosen || !chosen->is_eligible || strcmp(chosen->id, leaver) == 0)
+        if (!chosen || !may_take(group, chosen) || strcmp(chosen->id, leaver) == 0)
             chosen = best(group, leaver);
         if (!chosen)
             chosen = best(group, "");
@@ -238,6 +247,11 @@ static void campaign(struct session_referee *referee, const struct shadow_sessio
     }
     candidate->priority = campaign->priority;
     candidate->is_eligible = !campaign->is_ineligible;
+    candidate->is_patient = campaign->is_patient;
+    if (revision <= campaign->epoch_at_least)
+        session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
+                                "%s campaigns in %s for epochs above %llu, and they go on at %llu",
+                                campaign->id, campaign->group, (ull)campaign->epoch_at_least, (ull)revision);
     group->exists = true;
     if (group->policy == GAVEL__POLICY__POLICY_UNSET || group->candidate_count == 1)
         group->policy = campaign->policy;
@@ -262,16 +276,41 @@ static void withdraw(struct session_referee *referee, const struct shadow_sessio
     if (!is_done)
         return;
     if (leads) {
-        referee->counts.hand_overs += group->wish_epoch != 0;
-        end_mandate(referee, group, GAVEL__ENDING__ENDING_RESIGNED, group->wish_successor, revision);
+        referee->counts.hand_overs += group->wish_epoch != 0 || withdraw->successor[0];
+        end_mandate(referee, group,
+                    withdraw->ending != GAVEL__ENDING__ENDING_CLOSED ? withdraw->ending
+                                                                     : GAVEL__ENDING__ENDING_RESIGNED,
+                    withdraw->successor[0] ? withdraw->successor : group->wish_successor, revision);
     }
-    if (withdraw->stays) {
+    if (withdraw->is_done) {
+        group->is_done = true;
+        referee->counts.finished++;
+    }
+    if (withdraw->stays && !withdraw->is_done) {
         candidate->joined = revision;
         set(leaver, candidate->id);
     } else {
         remove_candidate(group, candidate);
     }
     settle(referee, group, leaver, revision);
+}
+
+static void reopen(struct session_referee *referee, const Gavel__Reopen *reopen, bool is_done,
+                   uint64_t revision)
+{
+    struct shadow_group *group = group_of(referee, reopen->group);
+
+    if (is_done != (group->is_done && group->version == reopen->expected_version)) {
+        session_referee_violate(referee, SESSION_INVARIANT_TABLE, "%s is %s anew at version %llu",
+                                reopen->group, is_done ? "opened" : "not opened",
+                                (ull)reopen->expected_version);
+        return;
+    }
+    if (!is_done)
+        return;
+    group->is_done = false;
+    group->version = revision;
+    settle(referee, group, "", revision);
 }
 
 /* ---- leases ---- */
@@ -282,7 +321,7 @@ static void claim(struct session_referee *referee, const Gavel__Claim *claim, bo
     /* Who saw a death by itself does not come too late because the death is written down already. */
     bool is_known = claim->expected_version == group->version ||
                     (!group->is_held && group->has_died && claim->expected_version == group->epoch);
-    bool is_due = !(group->is_held && group->session != 0) && is_known;
+    bool is_due = !(group->is_held && group->session != 0) && is_known && !group->is_done;
 
     if (is_done != is_due) {
         session_referee_violate(referee, SESSION_INVARIANT_TABLE, "a claim of %s by %s at version %llu is %s",
@@ -470,6 +509,9 @@ void shadow_apply(struct session_referee *referee, struct shadow_session *sessio
         if (is_done)
             campaign(referee, session, op->campaign, revision);
         break;
+    case GAVEL__OP__WHAT_REOPEN:
+        reopen(referee, op->reopen, is_done, revision);
+        break;
     case GAVEL__OP__WHAT_WITHDRAW:
         withdraw(referee, session, op->withdraw, is_done, revision);
         break;
@@ -520,9 +562,10 @@ static void compare(struct session_referee *referee, const struct shadow_group *
         session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
                                 "%s: a mandate has epoch %llu, and should have %llu", name, (ull)there->epoch,
                                 (ull)group->epoch);
-    if (group->is_held != there->is_held || group->version != there->version ||
-        (group->is_held && group->session != session) || group->wish_epoch != there->wish_epoch ||
-        group->candidate_count != there->candidate_count || group->note_count != there->note_count)
+    if (group->is_held != there->is_held || group->is_done != there->is_done ||
+        group->version != there->version || (group->is_held && group->session != session) ||
+        group->wish_epoch != there->wish_epoch || group->candidate_count != there->candidate_count ||
+        group->note_count != there->note_count)
         session_referee_violate(
             referee, SESSION_INVARIANT_TABLE,
             "%s: held %d, version %llu, wish %llu, %zu candidates, %zu notes; it should be %d, %llu, %llu, %zu, %zu",

@@ -26,6 +26,7 @@ struct shadow_candidate {
     uint64_t session;
     int32_t priority;
     bool is_eligible;
+    bool is_patient;
     uint64_t joined;
 };
 
@@ -39,7 +40,9 @@ struct shadow_group {
     struct shadow_candidate candidates[SHADOW_CANDIDATES];
     size_t candidate_count;
     bool is_held;
+    bool is_done;
     bool has_died;    /* whoever led last */
+    bool was_lost;    /* likewise: it did not give up */
     uint64_t session; /* 0: a lease */
     char holder[SHADOW_ID];
     int32_t pid;

@@ -343,6 +343,7 @@ static void take_counts(struct testbed *testbed)
     testbed->seen[SESSION_SIGHT_TAKE_OVERS] = counts->take_overs;
     testbed->seen[SESSION_SIGHT_LAPSES] = counts->lapses;
     testbed->seen[SESSION_SIGHT_HAND_OVERS] = counts->hand_overs;
+    testbed->seen[SESSION_SIGHT_FINISHED] = counts->finished;
     testbed->seen[SESSION_SIGHT_ROLLBACKS] = counts->rollbacks;
     testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
 }

@@ -114,6 +114,8 @@ enum pending_kind {
     PENDING_CAMPAIGN,
     PENDING_WITHDRAW,
     PENDING_WISH,
+    PENDING_REOPEN,
+    PENDING_DIED,
     PENDING_NOTE,
     PENDING_COUNT,
     PENDING_CLAIM,
@@ -147,9 +149,14 @@ struct candidacy {
     uint64_t void_up_to; /* mandates up to this epoch have been given up */
     uint64_t epoch;      /* that it leads with; 0 */
     bool works;
-    gavel_ns drain_at; /* it was asked to go: when it does, on its clock; 0: not asked */
-    uint64_t nonce;    /* of a lease */
-    gavel_ns deadline; /* of a lease, on its clock */
+    gavel_ns drain_at;     /* it was asked to go: when it does, on its clock; 0: not asked */
+    gavel_ns patience;     /* how long it waits before it replaces a leader that was lost; 0: not at all */
+    bool is_patient;       /* as it campaigns */
+    gavel_ns impatient_at; /* when it has waited, on its clock; 0: nobody was lost */
+    bool is_done;          /* as far as it knows: the group is closed */
+    int32_t dead_pid;      /* a process that led and has died; 0: none */
+    uint64_t nonce;        /* of a lease */
+    gavel_ns deadline;     /* of a lease, on its clock */
     gavel_ns renew_at;
     bool is_renewing;
     uint64_t looked_after; /* revision of the newest look at a lease group */
@@ -190,6 +197,9 @@ struct program {
     X(TAKE_OVERS, "leases taken over")                                                                       \
     X(LAPSES, "leases lapsed")                                                                               \
     X(HAND_OVERS, "hand-overs")                                                                              \
+    X(FINISHED, "groups done for good")                                                                      \
+    X(REPORTED, "deaths reported by candidates")                                                             \
+    X(IMPATIENT, "patient candidates that have waited")                                                      \
     X(ROLLBACKS, "wishes rolled back")                                                                       \
     X(REPEATS, "requests repeated")                                                                          \
     X(STALE, "writes refused as stale")                                                                      \
@@ -349,6 +359,7 @@ void campaign_result(struct program *program, const struct pending *pending, enu
 void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown);
 void campaign_write_note(struct program *program, unsigned group);
 void campaign_wish(struct program *program, unsigned group);
+void campaign_reopen(struct program *program, unsigned group, uint64_t version);
 /* By its own clock, which it must check before it acts. */
 bool candidacy_may_work(const struct program *program, const struct candidacy *candidacy, unsigned group);
 void candidacy_work(struct program *program, unsigned group);

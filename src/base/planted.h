@@ -135,6 +135,10 @@
     X(GRANTS_INELIGIBLE,      "grants-ineligible", "a mandate is granted to who does not want it")            \
     X(QUEUE_BY_ID,            "queue-by-id", "the queue of a group is by id, not by who came first")          \
     X(LEAVER_FIRST,           "leaver-first", "who resigns and stays is granted the mandate again at once")   \
+    X(FLOOR_FORGOTTEN,        "floor-forgotten", "a candidate that knows of a higher epoch is granted a lower one") \
+    X(FINISH_KEEPS_OPEN,      "finish-keeps-open", "work that is done for good leaves its group to the next candidate") \
+    X(DIED_UNCHECKED,         "died-unchecked", "a session is ended as dead whatever process a client has seen die") \
+    X(PATIENCE_FORGOTTEN,     "patience-forgotten", "a patient candidate replaces a lost leader at once")      \
     X(ANYBODYS_SESSION,       "anybodys-session", "who knows the id of a session may use it, whoever opened it") \
     X(OLD_NOTE,               "old-note", "a note is taken from a former leader")                             \
     X(NOTE_OVER_NEWER,        "note-over-newer", "a note is written over a newer one than was read")          \

@@ -184,11 +184,13 @@ static void opening_refused(struct client *client, enum gavel_status status, con
 /*
  * A leader of before 0.7.0 does not know campaigns that come with an opening. It says that there is no such
  * session; or, if the opening was carried out by another leader, that the id belongs to another request. It
- * is asked for one after the other, under new ids. To campaign again changes nothing.
+ * is asked for one after the other, under new ids. To campaign again changes nothing. So it is if one of the
+ * campaigns cannot be done by this cluster: that must not keep the others from a session.
  */
 static bool is_too_much(const struct client *client, enum gavel_status status)
 {
-    return client->session.open_ops > 0 && (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE);
+    return client->session.open_ops > 0 && (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE ||
+                                            status == GAVEL_ERR_STORE_UNSUPPORTED);
 }
 
 void client_session_open_alone(struct client *client)

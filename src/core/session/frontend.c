@@ -556,8 +556,8 @@ static void finish(struct frontend *frontend, gavel_ns now, bool is_working,
     if (waiting->has_opening)
         status = frontend_reply_opening(frontend, now, waiting, status, results, count);
     else if (status == GAVEL_OK && count == waiting->command->n_ops)
-        status = frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, ops, results, count,
-                                        waiting->verdicts);
+        status = frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, waiting->session, ops,
+                                        results, count, waiting->verdicts);
     else if (status != GAVEL_OK)
         frontend_reply_status(frontend, waiting->ticket, waiting->tag, status, gavel_status_text(status));
     else

@@ -85,6 +85,9 @@ struct frontend {
     uint64_t term;
     /* Of the cluster, for the commands; the caller's to set before it opens the frontend. */
     uint64_t generation;
+    /* Every member is bound to its data directory, so none runs 0.6.0: the log may say what that does not
+     * know. The caller's to set before it hands a frame in. */
+    bool is_bound;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct heard heard;               /* what this node has heard while it led */

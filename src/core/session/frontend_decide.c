@@ -13,6 +13,7 @@
 #include "core/session/frontend_internal.h"
 
 #include "base/error.h"
+#include "base/planted.h"
 
 #include <string.h>
 
@@ -241,6 +242,96 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
                               NULL, &waiting);
 }
 
+/* ---- candidates with a session ---- */
+
+/* Another session has the id, and its end is not under way. */
+static void refuse_taken(const struct frontend *frontend, const Gavel__Campaign *campaign,
+                         const struct table_candidate *other, struct frontend_verdict *verdict)
+{
+    verdict->status = GAVEL_ERR_ID_IN_USE;
+    verdict->other_instance = other->joined_revision; /* as lists have it */
+    verdict->other_beats = frontend_beats(frontend, other);
+    verdict->message = frontend_sentence(
+        "another candidate of group \"%.80s\" has the id \"%.80s\"; choose another, or campaign again when that one is gone",
+        campaign->group, campaign->id);
+}
+
+static void decide_campaign(const struct frontend *frontend, struct frontend_asker asker,
+                            Gavel__Campaign *campaign, struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, campaign->group);
+    const struct table_candidate *candidate = group ? table_candidate_find(group, campaign->id) : NULL;
+    bool is_alone = !group || group->candidate_count == (candidate ? 1u : 0u);
+    bool yields = campaign->yields;
+
+    campaign->yields = false;
+    if (candidate && candidate->session && candidate->session->id != asker.session && !asker.is_opening &&
+        !frontend_is_closing_session(frontend, candidate->session)) {
+        refuse_taken(frontend, campaign, candidate, verdict);
+        return;
+    }
+    if (yields && !is_alone && group->policy != GAVEL__POLICY__POLICY_UNSET) {
+        campaign->policy = GAVEL__POLICY__POLICY_UNSET;
+        campaign->min_mandate_ms = 0;
+        campaign->preempts = false;
+    }
+    if (frontend->table->revision >= campaign->epoch_at_least)
+        campaign->epoch_at_least = 0; /* it is so already */
+    if (!frontend->is_bound)
+        campaign->is_patient = false; /* it would be granted the mandate by some nodes, and not by others */
+    if (!frontend->is_bound && campaign->epoch_at_least != 0) {
+        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+        verdict->message = frontend_sentence(
+            "epochs of group \"%.80s\" cannot begin above %llu while a node of the cluster runs 0.6.0; upgrade all nodes",
+            campaign->group, (unsigned long long)campaign->epoch_at_least);
+    }
+}
+
+/* While a node may run 0.6.0, hints are left out, and what changes the group is refused. */
+static void decide_withdraw(const struct frontend *frontend, Gavel__Withdraw *withdraw,
+                            struct frontend_verdict *verdict)
+{
+    if (frontend->is_bound)
+        return;
+    withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
+    withdraw->ending = GAVEL__ENDING__ENDING_CLOSED;
+    if (!withdraw->is_done)
+        return;
+    verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+    verdict->message = frontend_sentence(
+        "the work of group \"%.100s\" cannot be recorded as done while a node of the cluster runs 0.6.0; upgrade all nodes",
+        withdraw->group);
+}
+
+/*
+ * A client has seen the process of the leader die, as it would before it claims on any store. The end of the
+ * session is what goes into the log. A session that names no process goes on when one dies.
+ */
+static void decide_died(const struct frontend *frontend, const Gavel__Died *died, struct frontend_op *op,
+                        struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, died->group);
+    bool is_led = group && group->is_held && group->session && group->epoch == died->epoch;
+    bool is_its = is_led && group->session->process.pid != 0 &&
+                  frontend_is_same_process(&group->session->process, died->process);
+
+    if (PLANTED(DIED_UNCHECKED))
+        is_its = is_led = group && group->is_held && group->session;
+    if (!is_its) {
+        verdict->status = is_led ? GAVEL_ERR_STATE : GAVEL_ERR_NOT_HOLDER;
+        verdict->message = frontend_sentence(
+            is_led ? "the mandate of group \"%.100s\" does not end with that process"
+                   : "the mandate of group \"%.100s\" is not held as the call says; read it again",
+            died->group);
+        return;
+    }
+    gavel__close_session__init(&op->body.close);
+    op->body.close.session = group->session->id;
+    op->body.close.ending = GAVEL__ENDING__ENDING_DEAD;
+    op->op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    op->op.close_session = &op->body.close;
+}
+
 /* ---- any ---- */
 
 /* Whether it has, or must have, a session behind it. */
@@ -291,13 +382,18 @@ static bool is_as_asked(const Gavel__Op *op, const struct frontend_op *decided)
         return is_same(op->wish, &body->wish, sizeof body->wish);
     case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
         return is_same(op->register_candidate, &body->registration, sizeof body->registration);
+    case GAVEL__OP__WHAT_CAMPAIGN:
+        return is_same(op->campaign, &body->campaign, sizeof body->campaign);
+    case GAVEL__OP__WHAT_WITHDRAW:
+        return is_same(op->withdraw, &body->withdraw, sizeof body->withdraw);
     default:
         return op->claim == decided->op.claim; /* all of them are pointers in one union */
     }
 }
 
-bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
-                     struct frontend_op *ret_op, struct frontend_verdict *ret_verdict)
+bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
+                     struct frontend_asker asker, struct frontend_op *ret_op,
+                     struct frontend_verdict *ret_verdict)
 {
     struct frontend_verdict verdict = {.status = GAVEL_OK};
 
@@ -323,11 +419,26 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
         ret_op->op.register_candidate = &ret_op->body.registration;
         decide_register(frontend, now, ret_op->op.register_candidate, &verdict);
         break;
+    case GAVEL__OP__WHAT_CAMPAIGN:
+        ret_op->body.campaign = *op->campaign;
+        ret_op->op.campaign = &ret_op->body.campaign;
+        if (asker.session != 0)
+            decide_campaign(frontend, asker, ret_op->op.campaign, &verdict);
+        break;
+    case GAVEL__OP__WHAT_WITHDRAW:
+        ret_op->body.withdraw = *op->withdraw;
+        ret_op->op.withdraw = &ret_op->body.withdraw;
+        if (asker.session != 0)
+            decide_withdraw(frontend, ret_op->op.withdraw, &verdict);
+        break;
+    case GAVEL__OP__WHAT_DIED:
+        decide_died(frontend, op->died, ret_op, &verdict);
+        break;
     default:
-        if (!has_session)
-            decide_session_less(op, &verdict);
         break;
     }
+    if (asker.session == 0 && verdict.status == GAVEL_OK)
+        decide_session_less(op, &verdict);
     *ret_verdict = verdict;
     if (verdict.status == GAVEL_OK)
         return is_as_asked(op, ret_op);

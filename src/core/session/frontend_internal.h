@@ -19,7 +19,7 @@ struct frontend_moment {
 /* What the leader says to one operation, before the log. */
 struct frontend_verdict {
     enum gavel_status status; /* not OK: it is refused */
-    uint64_t other_instance;  /* ERR_ID_IN_USE of Register */
+    uint64_t other_instance;  /* ERR_ID_IN_USE of Register and Campaign */
     uint64_t other_beats;
     char *message; /* owned; NULL: none, or there was no memory for it */
 };
@@ -106,6 +106,9 @@ union frontend_body {
     Gavel__Release release;
     Gavel__Wish wish;
     Gavel__Register registration;
+    Gavel__Campaign campaign;
+    Gavel__Withdraw withdraw;
+    Gavel__CloseSession close;
     Gavel__Refused refused;
 };
 struct frontend_op {
@@ -113,12 +116,19 @@ struct frontend_op {
     union frontend_body body;
 };
 
+/* In whose name an operation is asked for. */
+struct frontend_asker {
+    uint64_t session; /* 0: none */
+    bool is_opening;  /* by the same request: whether an id is in use is left to the table */
+};
+
 /*
  * Decides one operation: *ret_op is what shall stand in the log, *ret_verdict whether it is refused. Borrows
  * from `op`. Whether it stands there as it was asked for.
  */
-bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
-                     struct frontend_op *ret_op, struct frontend_verdict *ret_verdict);
+bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
+                     struct frontend_asker asker, struct frontend_op *ret_op,
+                     struct frontend_verdict *ret_verdict);
 
 /* Before a candidate registers: those of its group that were silent for long leave. */
 void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
@@ -145,6 +155,7 @@ gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table
 gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session);
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group);
 
+bool frontend_is_same_process(const struct table_process *process, const Gavel__Process *said);
 /* Heartbeats of a candidate, as it says. */
 uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate);
 
@@ -181,12 +192,13 @@ void frontend_reply_status(struct frontend *frontend, struct frontend_ticket tic
                            enum gavel_status status, const char *message);
 
 /*
- * A Reply with results: `ops` as they were asked for or stand in the log; verdicts NULL: none.
+ * A Reply with results: `ops` as they were asked for or stand in the log, in the name of `session`; verdicts
+ * NULL: none.
  * ERR_NO_MEMORY: nothing was said.
  */
 GAVEL_CHECKED enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now,
                                                        struct frontend_ticket ticket, uint64_t tag,
-                                                       Gavel__Op *const *ops,
+                                                       uint64_t session, Gavel__Op *const *ops,
                                                        const struct table_result *results, size_t count,
                                                        const struct frontend_verdict *verdicts);
 

@@ -48,8 +48,14 @@ gavel_ns frontend_beat_at(const struct frontend *frontend, const struct table_ca
 
 uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate)
 {
-    const struct heard_candidate *heard = heard_candidate(&frontend->heard, candidate);
+    const struct heard_candidate *heard;
+    const struct heard_session *session;
 
+    if (candidate->session) {
+        session = heard_session(&frontend->heard, candidate->session);
+        return session ? session->keeps : 0;
+    }
+    heard = heard_candidate(&frontend->heard, candidate);
     return heard ? heard->beats : 0;
 }
 
@@ -90,7 +96,7 @@ static bool is_holder(const struct table_group *group, const Gavel__Renew *renew
            strcmp(group->holder, renew->holder) == 0;
 }
 
-static bool is_same_process(const struct table_process *process, const Gavel__Process *said)
+bool frontend_is_same_process(const struct table_process *process, const Gavel__Process *said)
 {
     if (!said || said->pid == 0)
         return process->pid == 0;
@@ -117,7 +123,7 @@ static bool is_known(const struct frontend *frontend, const Gavel__Register *reg
     return candidate && !is_leaving && strcmp(candidate->address, registration->address) == 0 &&
            candidate->priority == registration->priority &&
            candidate->is_eligible == !registration->is_ineligible &&
-           is_same_process(&candidate->process, registration->process);
+           frontend_is_same_process(&candidate->process, registration->process);
 }
 
 bool frontend_is_volatile(const struct frontend *frontend, const Gavel__Op *op)

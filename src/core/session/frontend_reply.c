@@ -28,8 +28,8 @@ char *frontend_sentence(const char *format, ...)
     return sentence;
 }
 
-/* The nonce that whoever asks for this has said. */
-static struct frontend_known known_of(const Gavel__Op *op)
+/* What whoever asks for this has said. */
+static struct frontend_known known_of(const Gavel__Op *op, uint64_t session)
 {
     switch (op->what_case) {
     case GAVEL__OP__WHAT_CLAIM:
@@ -39,7 +39,7 @@ static struct frontend_known known_of(const Gavel__Op *op)
     case GAVEL__OP__WHAT_RELEASE:
         return (struct frontend_known){0, op->release->nonce_high, op->release->nonce_low};
     default:
-        return (struct frontend_known){0};
+        return (struct frontend_known){.session = session};
     }
 }
 
@@ -47,6 +47,8 @@ static struct frontend_known known_of(const Gavel__Op *op)
 static bool shows_group(const Gavel__Op *op)
 {
     switch (op->what_case) {
+    case GAVEL__OP__WHAT_CAMPAIGN:
+    case GAVEL__OP__WHAT_WITHDRAW:
     case GAVEL__OP__WHAT_CLAIM:
     case GAVEL__OP__WHAT_RENEW:
     case GAVEL__OP__WHAT_RELEASE:
@@ -200,8 +202,9 @@ struct slot {
 static void tell_other(const struct frontend *frontend, const struct table_group *group, const Gavel__Op *op,
                        Gavel__OpResult *result)
 {
-    const struct table_candidate *other =
-        group ? table_candidate_find(group, op->register_candidate->id) : NULL;
+    const char *id =
+        op->what_case == GAVEL__OP__WHAT_CAMPAIGN ? op->campaign->id : op->register_candidate->id;
+    const struct table_candidate *other = group ? table_candidate_find(group, id) : NULL;
 
     if (!other)
         return;
@@ -209,7 +212,7 @@ static void tell_other(const struct frontend *frontend, const struct table_group
     result->other_beats = frontend_beats(frontend, other);
 }
 
-static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
+static void fill(struct frontend *frontend, gavel_ns now, uint64_t session, const Gavel__Op *op,
                  const struct table_result *outcome, const struct frontend_verdict *verdict,
                  struct slot *slot)
 {
@@ -222,7 +225,7 @@ static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
     result->version = outcome->version;
     result->epoch = outcome->epoch;
     if (group && shows_group(op)) {
-        frontend_show_group(frontend, group, now, known_of(op), &slot->group);
+        frontend_show_group(frontend, group, now, known_of(op, session), &slot->group);
         result->group = &slot->group;
     }
     if (verdict && verdict->status != GAVEL_OK) {
@@ -235,16 +238,17 @@ static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
     }
     if (outcome->status == GAVEL_OK)
         return;
-    if (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE && outcome->status == GAVEL_ERR_ID_IN_USE)
+    if (outcome->status == GAVEL_ERR_ID_IN_USE &&
+        (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE || op->what_case == GAVEL__OP__WHAT_CAMPAIGN))
         tell_other(frontend, group, op, result);
     say(group, op, outcome, slot->message);
     result->message = slot->message;
 }
 
 enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now,
-                                         struct frontend_ticket ticket, uint64_t tag, Gavel__Op *const *ops,
-                                         const struct table_result *results, size_t count,
-                                         const struct frontend_verdict *verdicts)
+                                         struct frontend_ticket ticket, uint64_t tag, uint64_t session,
+                                         Gavel__Op *const *ops, const struct table_result *results,
+                                         size_t count, const struct frontend_verdict *verdicts)
 {
     Gavel__Reply reply;
     struct slot *slots = malloc(count * sizeof *slots);
@@ -252,7 +256,7 @@ enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now
     bool has_memory = slots && list;
 
     for (size_t i = 0; has_memory && i < count; i++) {
-        fill(frontend, now, ops[i], &results[i], verdicts ? &verdicts[i] : NULL, &slots[i]);
+        fill(frontend, now, session, ops[i], &results[i], verdicts ? &verdicts[i] : NULL, &slots[i]);
         list[i] = &slots[i].result;
     }
     gavel__reply__init(&reply);
@@ -287,8 +291,8 @@ enum gavel_status frontend_reply_opening(struct frontend *frontend, gavel_ns now
                                                                     .revision = frontend->table->revision,
                                                                     .why = ""};
         }
-        status =
-            frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, ops, all, n_ops + 1, NULL);
+        status = frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, waiting->session, ops,
+                                        all, n_ops + 1, NULL);
     } else {
         status = GAVEL_ERR_NO_MEMORY;
     }

@@ -168,8 +168,8 @@ static void answer_now(struct frontend *frontend, const struct frontend_moment *
         results[i].why = "";
     }
     if (results)
-        status = frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops, results,
-                                        request->n_ops, verdicts);
+        status = frontend_reply_results(frontend, moment->now, ticket, request->tag, request->session,
+                                        request->ops, results, request->n_ops, verdicts);
     if (status != GAVEL_OK)
         frontend_reply_status(frontend, ticket, request->tag, status,
                               "the leader of the cluster is out of memory");
@@ -254,8 +254,8 @@ static void repeat(struct frontend *frontend, const struct frontend_moment *mome
     for (size_t i = 0; results && i < request->n_ops; i++)
         is_heard = frontend_hear_again(frontend, moment, request->ops[i], results[i].status) && is_heard;
     if (!results || !is_heard ||
-        frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops, results,
-                               request->n_ops, NULL) != GAVEL_OK)
+        frontend_reply_results(frontend, moment->now, ticket, request->tag, request->session, request->ops,
+                               results, request->n_ops, NULL) != GAVEL_OK)
         frontend_reply_status(frontend, ticket, request->tag, GAVEL_ERR_NOT_LEADER,
                               "out of memory; ask again");
     free(results);
@@ -341,6 +341,8 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
                                 const Gavel__Request *request, struct table_packed packed,
                                 struct decided *decided)
 {
+    const struct frontend_asker asker = {.session = request->session,
+                                         .is_opening = opens_and_campaigns(request)};
     bool has_packed = false;
 
     decided->ops = calloc(request->n_ops, sizeof *decided->ops);
@@ -353,8 +355,8 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
         has_packed = client_survey_ops(packed.bytes, packed.size, decided->packed, request->n_ops) ==
                      request->n_ops; /* as they were decoded from them */
     for (size_t i = 0; i < request->n_ops; i++) {
-        bool is_as_asked = frontend_decide(frontend, moment->now, request->ops[i], request->session != 0,
-                                           &decided->ops[i], &decided->verdicts[i]);
+        bool is_as_asked = frontend_decide(frontend, moment->now, request->ops[i], asker, &decided->ops[i],
+                                           &decided->verdicts[i]);
 
         if (PLANTED(LOGGED_AS_ASKED))
             is_as_asked = true;
@@ -365,6 +367,20 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
     }
     frontend->counts.refused += decided->refused;
     return GAVEL_OK;
+}
+
+/* A request that opens its session and campaigns is two commands, and has no place for what is refused: all
+ * of it is. */
+static void refuse_opening(struct frontend *frontend, struct frontend_ticket ticket,
+                           const Gavel__Request *request, const struct decided *decided)
+{
+    size_t i = 0;
+
+    while (decided->verdicts[i].status == GAVEL_OK)
+        i++;
+    ASSERT(i < request->n_ops);
+    refuse(frontend, ticket, request, decided->verdicts[i].status,
+           decided->verdicts[i].message ? decided->verdicts[i].message : "");
 }
 
 /* Puts what was decided in line. */
@@ -389,8 +405,8 @@ static enum gavel_status draft(struct frontend *frontend, const struct frontend_
         if (decided->list[i]->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
             frontend_forget_silent(frontend, moment, decided->list[i]->register_candidate);
     }
-    if (first > 0) { /* of these none is ever refused here */
-        ASSERT(decided->refused == 0);
+    if (first > 0) {
+        ASSERT(decided->refused == 0); /* or the whole was */
         verdicts = NULL;
     } else {
         decided->verdicts = NULL; /* handed over */
@@ -449,6 +465,11 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
     status = decide(frontend, moment, request, packed, &decided);
     if (status == GAVEL_OK && decided.refused == request->n_ops) {
         answer_now(frontend, moment, ticket, request, decided.verdicts);
+        decided_done(&decided, request->n_ops);
+        return;
+    }
+    if (status == GAVEL_OK && decided.refused > 0 && opens_and_campaigns(request)) {
+        refuse_opening(frontend, ticket, request, &decided);
         decided_done(&decided, request->n_ops);
         return;
     }

@@ -27,6 +27,7 @@ struct heard_closing {
 struct heard_session {
     uint64_t create_revision; /* of the session; the rest is about this one. 0: about none */
     gavel_ns heard_at;        /* 0 never */
+    uint64_t keeps;           /* keep-alives: of a session that lives they grow */
     struct heard_closing closing;
 };
 

@@ -91,6 +91,8 @@ const char *table_op_group(const Gavel__Op *op)
         return op->delete_note->group;
     case GAVEL__OP__WHAT_REFUSED:
         return op->refused->group;
+    case GAVEL__OP__WHAT_DIED:
+        return op->died->group;
     default:
         return "";
     }

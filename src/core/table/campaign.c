@@ -52,12 +52,12 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
     const uint64_t before = group->hash;
     uint8_t *metadata = NULL;
     char *address;
-    bool is_same = strcmp(candidate->address, campaign->address) == 0 &&
-                   candidate->priority == campaign->priority &&
-                   candidate->is_eligible == !campaign->is_ineligible &&
-                   candidate->metadata_size == campaign->metadata.len &&
-                   (campaign->metadata.len == 0 ||
-                    memcmp(candidate->metadata, campaign->metadata.data, campaign->metadata.len) == 0);
+    bool is_same =
+        strcmp(candidate->address, campaign->address) == 0 && candidate->priority == campaign->priority &&
+        candidate->is_eligible == !campaign->is_ineligible && candidate->is_patient == campaign->is_patient &&
+        candidate->metadata_size == campaign->metadata.len &&
+        (campaign->metadata.len == 0 ||
+         memcmp(candidate->metadata, campaign->metadata.data, campaign->metadata.len) == 0);
 
     if (!is_same && !table_has_room(step->table, strlen(campaign->address) + campaign->metadata.len))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
@@ -80,10 +80,34 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
     candidate->metadata_size = campaign->metadata.len;
     candidate->priority = campaign->priority;
     candidate->is_eligible = !campaign->is_ineligible;
+    candidate->is_patient = campaign->is_patient;
     if (candidate_leads(candidate))
         text_set(&group->address, text_share(address));
     candidate_changed(step->table, candidate);
     candidate_tell(step, GAVEL__CHANGE__KIND__CHANGED, candidate, GAVEL__ENDING__ENDING_CLOSED);
+    group_settle(step, group, NULL);
+    return GAVEL_OK;
+}
+
+static enum gavel_status enter(struct step *step, struct table_group *group, const Gavel__Campaign *campaign,
+                               bool is_alone)
+{
+    struct table_candidate *candidate =
+        candidate_new(campaign->id, campaign->address, campaign->metadata.data, campaign->metadata.len);
+    enum gavel_status status;
+
+    if (!candidate)
+        return GAVEL_ERR_NO_MEMORY;
+    candidate->session = step->session;
+    candidate->priority = campaign->priority;
+    candidate->is_eligible = !campaign->is_ineligible;
+    candidate->is_patient = campaign->is_patient;
+    status = candidate_join(step, campaign->group, &group, candidate);
+    if (status != GAVEL_OK) {
+        candidate_free(candidate);
+        return status;
+    }
+    set_terms(group, is_alone, campaign);
     group_settle(step, group, NULL);
     return GAVEL_OK;
 }
@@ -106,25 +130,15 @@ enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *c
     if (!candidate && group && group->is_done)
         return step_refuse(step, GAVEL_ERR_DONE, "the work of the group is done for good");
     status = group ? check_terms(step, group, is_alone, campaign) : GAVEL_OK;
-    if (status != GAVEL_OK)
-        return status;
-    if (candidate)
-        return update(step, candidate, campaign, is_alone);
-    candidate =
-        candidate_new(campaign->id, campaign->address, campaign->metadata.data, campaign->metadata.len);
-    if (!candidate)
-        return GAVEL_ERR_NO_MEMORY;
-    candidate->session = step->session;
-    candidate->priority = campaign->priority;
-    candidate->is_eligible = !campaign->is_ineligible;
-    status = candidate_join(step, campaign->group, &group, candidate);
-    if (status != GAVEL_OK) {
-        candidate_free(candidate);
-        return status;
-    }
-    set_terms(group, is_alone, campaign);
-    group_settle(step, group, NULL);
-    return GAVEL_OK;
+    if (status == GAVEL_OK)
+        status = election_pass(step, campaign->epoch_at_least);
+    if (status == GAVEL_OK && candidate)
+        status = update(step, candidate, campaign, is_alone);
+    else if (status == GAVEL_OK)
+        status = enter(step, group, campaign, is_alone);
+    if (status == GAVEL_OK && step->revision > step->table->revision + 1)
+        step->has_changed = true; /* the jump alone is one */
+    return status;
 }
 
 /* To the end of the queue. */
@@ -142,11 +156,21 @@ static void requeue(struct step *step, struct table_candidate *candidate)
     candidate_tell(step, GAVEL__CHANGE__KIND__CHANGED, candidate, GAVEL__ENDING__ENDING_CLOSED);
 }
 
+/* How a mandate ends that its holder gives up; it may know that it was lost before. */
+static Gavel__Ending ending_of(const struct table_group *group, const Gavel__Withdraw *withdraw)
+{
+    if (withdraw->ending != GAVEL__ENDING__ENDING_CLOSED)
+        return withdraw->ending;
+    return group->wish_epoch != 0 || withdraw->successor[0] ? GAVEL__ENDING__ENDING_HANDED_OVER
+                                                            : GAVEL__ENDING__ENDING_RESIGNED;
+}
+
 enum gavel_status candidate_withdraw(struct step *step, const Gavel__Withdraw *withdraw)
 {
     struct table_group *group = table_group_find(step->table, withdraw->group);
     struct table_candidate *candidate = NULL;
     Gavel__Ending why = GAVEL__ENDING__ENDING_RESIGNED;
+    char *successor;
     bool leads;
 
     if (!step->session)
@@ -159,11 +183,16 @@ enum gavel_status candidate_withdraw(struct step *step, const Gavel__Withdraw *w
     if (withdraw->epoch != 0 && (!leads || withdraw->epoch != group->epoch))
         return step_refuse(step, GAVEL_ERR_NOT_HOLDER, "the session does not lead with this epoch");
     if (leads) {
-        if (group->wish_epoch != 0)
-            why = GAVEL__ENDING__ENDING_HANDED_OVER;
-        election_end(step, group, why, text_share(group->wish_successor));
+        successor =
+            withdraw->successor[0] ? text_new(withdraw->successor) : text_share(group->wish_successor);
+        if (!successor)
+            return GAVEL_ERR_NO_MEMORY;
+        why = ending_of(group, withdraw);
+        election_end(step, group, why, successor);
     }
-    if (withdraw->stays) {
+    if (withdraw->is_done)
+        election_finish(step, group);
+    if (withdraw->stays && !withdraw->is_done) {
         requeue(step, candidate);
         group_settle(step, group, candidate);
     } else {

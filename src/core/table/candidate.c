@@ -85,6 +85,8 @@ void candidate_changed(struct table *table, struct table_candidate *candidate)
     hash = hash_number(hash, candidate->joined_revision);
     hash = hash_number(hash, (uint64_t)candidate->since_wall_ms);
     hash = hash_process(hash, &candidate->process);
+    if (candidate->is_patient) /* where none is, the digest is that of nodes of before 0.7.0 */
+        hash = hash_number(hash, candidate->is_patient);
     table_account(table, &candidate->hash, &candidate->weight, hash_mix(hash), weight);
 }
 

@@ -63,7 +63,9 @@ static enum gavel_status check_close(const Gavel__CloseSession *close, bool is_f
     if (close->ending != GAVEL__ENDING__ENDING_CLOSED && close->ending != GAVEL__ENDING__ENDING_EXPIRED &&
         close->ending != GAVEL__ENDING__ENDING_DEAD)
         return error_set(error, GAVEL_ERR_INVALID, "a session cannot end with reason %d", (int)close->ending);
-    if (is_from_client && close->ending != GAVEL__ENDING__ENDING_CLOSED)
+    /* That its work is dead, whoever ended it may say: the guard of a program, which uses the session as its
+     * own. */
+    if (is_from_client && close->ending == GAVEL__ENDING__ENDING_EXPIRED)
         return error_set(error, GAVEL_ERR_INVALID, "only a node may give that reason");
     return GAVEL_OK;
 }
@@ -87,6 +89,37 @@ static enum gavel_status check_campaign(const Gavel__Campaign *campaign, struct 
         return error_set(error, GAVEL_ERR_INVALID, "policy %d is not known; there are 1 to 3",
                          (int)campaign->policy);
     return GAVEL_OK;
+}
+
+static enum gavel_status check_withdraw(const Gavel__Withdraw *withdraw, struct gavel_error *error)
+{
+    enum gavel_status status = check_group(withdraw->group, error);
+
+    if (status == GAVEL_OK)
+        status = check_text("successor", withdraw->successor, NAME_MAX_BYTES, error);
+    if (status != GAVEL_OK)
+        return status;
+    if (withdraw->is_done && withdraw->epoch == 0)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the epoch of the mandate that has done the work is missing");
+    if (withdraw->ending != GAVEL__ENDING__ENDING_CLOSED &&
+        withdraw->ending != GAVEL__ENDING__ENDING_LAPSED && withdraw->ending != GAVEL__ENDING__ENDING_DEAD)
+        return error_set(error, GAVEL_ERR_INVALID, "nobody gives up a mandate with reason %d",
+                         (int)withdraw->ending);
+    return GAVEL_OK;
+}
+
+static enum gavel_status check_died(const Gavel__Died *died, bool is_from_client, struct gavel_error *error)
+{
+    enum gavel_status status = check_group(died->group, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    if (!is_from_client) /* the leader has made it the end of a session */
+        return error_set(error, GAVEL_ERR_INVALID, "only a client asks for that");
+    if (died->epoch == 0 || !died->process || died->process->pid <= 0)
+        return error_set(error, GAVEL_ERR_INVALID, "the mandate and the dead process are missing");
+    return check_process(died->process, error);
 }
 
 static enum gavel_status check_claim(const Gavel__Claim *claim, struct gavel_error *error)
@@ -199,7 +232,9 @@ enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client, struc
     case GAVEL__OP__WHAT_CAMPAIGN:
         return check_campaign(op->campaign, error);
     case GAVEL__OP__WHAT_WITHDRAW:
-        return check_group(op->withdraw->group, error);
+        return check_withdraw(op->withdraw, error);
+    case GAVEL__OP__WHAT_DIED:
+        return check_died(op->died, is_from_client, error);
     case GAVEL__OP__WHAT_CLAIM:
         return check_claim(op->claim, error);
     case GAVEL__OP__WHAT_RENEW:

@@ -9,7 +9,15 @@
  *     else who has just given it up and stays
  *
  * A store's candidates claim for themselves, so they are never granted
- * anything here.
+ * anything here. A patient candidate is left out as long as the group has no
+ * leader because the last one was lost: it waits, and then campaigns without
+ * its patience.
+ *
+ * Epochs are revisions. Who claims or campaigns and knows of a higher epoch than
+ * the counter has reached makes the counter jump, but not out of what belongs
+ * to the generation of the cluster, nor into its upper half: otherwise the next
+ * generation would begin below what a lost majority may have counted, and give
+ * the same epochs again.
  */
 
 #include "base/assert.h"
@@ -21,6 +29,26 @@ static bool may_lead(const struct table_candidate *candidate)
     if (PLANTED(GRANTS_INELIGIBLE))
         return candidate->session;
     return candidate->session && candidate->is_eligible;
+}
+
+/* Whether the last mandate of the group ended with its holder, and not because that gave it up. */
+static bool was_lost(const struct table_group *group)
+{
+    return group->epoch != 0 && (group->last_ending == GAVEL__ENDING__ENDING_EXPIRED ||
+                                 group->last_ending == GAVEL__ENDING__ENDING_DEAD ||
+                                 group->last_ending == GAVEL__ENDING__ENDING_LAPSED);
+}
+
+/* Whether it may be granted the mandate as things are. To come back is not to replace anybody. */
+static bool may_take(const struct table_candidate *candidate)
+{
+    const struct table_group *group = candidate->group;
+    bool waits = candidate->is_patient && !group->is_held && was_lost(group) &&
+                 strcmp(candidate->id, group->holder) != 0;
+
+    if (PLANTED(PATIENCE_FORGOTTEN))
+        waits = false;
+    return may_lead(candidate) && !waits;
 }
 
 /* Whether `a` comes before `b` by the policy of their group. */
@@ -40,14 +68,14 @@ static bool is_before(const struct table_candidate *a, const struct table_candid
     }
 }
 
-/* The best that may lead, other than this one; NULL if there is none. */
+/* The best that may take it, other than this one; NULL if there is none. */
 static struct table_candidate *best_but(const struct table_group *group, const struct table_candidate *but)
 {
     struct table_candidate *best = NULL;
     struct table_candidate *candidate;
 
     TAILQ_FOREACH(candidate, &group->candidates, in_group) {
-        if (candidate != but && may_lead(candidate) && (!best || is_before(candidate, best)))
+        if (candidate != but && may_take(candidate) && (!best || is_before(candidate, best)))
             best = candidate;
     }
     return best;
@@ -64,7 +92,7 @@ struct table_candidate *table_group_next_in_line(const struct table_group *group
     const char *named = group->wish_epoch != 0 ? group->wish_successor : group->successor;
     struct table_candidate *next = named[0] ? table_candidate_find(group, named) : NULL;
 
-    if (next && next != leader && may_lead(next))
+    if (next && next != leader && may_take(next))
         return next;
     return best_but(group, leader);
 }
@@ -88,7 +116,7 @@ bool election_has_waiting(const struct table_group *group)
     const struct table_candidate *candidate;
 
     TAILQ_FOREACH(candidate, &group->candidates, in_group) {
-        if (may_lead(candidate) && !candidate_leads(candidate))
+        if (may_take(candidate) && !candidate_leads(candidate))
             return true;
     }
     return false;
@@ -122,6 +150,43 @@ void election_end(struct step *step, struct table_group *group, Gavel__Ending en
     group->version = step->revision;
     election_drop_wish(group);
     text_set(&group->successor, successor);
+}
+
+void election_finish(struct step *step, struct table_group *group)
+{
+    Gavel__Change done = step_change(GAVEL__CHANGE__KIND__DONE, group);
+
+    ASSERT(!group->is_held);
+    ASSERT(!group->is_done);
+    if (PLANTED(FINISH_KEEPS_OPEN))
+        return;
+    group->is_done = true;
+    done.epoch = group->epoch;
+    done.holder = group->holder;
+    step_tell(step, &done);
+}
+
+/* No jump reaches it; what is above in the same generation is more than anybody can use up one by one. */
+static uint64_t jumps_end(const struct step *step)
+{
+    uint64_t generation = step->generation < TABLE_GENERATION_MAX ? step->generation : TABLE_GENERATION_MAX;
+    uint64_t begin = generation > 1 ? (generation - 1) << TABLE_GENERATION_BITS : 0;
+
+    return begin + (UINT64_C(1) << (TABLE_GENERATION_BITS - 1));
+}
+
+enum gavel_status election_pass(struct step *step, uint64_t epoch)
+{
+    if (step->revision > epoch)
+        return GAVEL_OK;
+    if (PLANTED(FLOOR_FORGOTTEN))
+        return GAVEL_OK;
+    if (epoch >= jumps_end(step))
+        return step_refuse(step, GAVEL_ERR_STORE_FULL,
+                           "the epoch that must be passed is out of reach of this cluster");
+    step->revision = epoch + 1;
+    ASSERT(step->revision > epoch);
+    return GAVEL_OK;
 }
 
 void election_begin(struct step *step, struct table_group *group, char *holder, char *address)
@@ -166,7 +231,7 @@ void election_grant(struct step *step, struct table_group *group, const struct t
         if (chosen && !chosen->session)
             return; /* it claims for itself */
     }
-    if (!chosen || !may_lead(chosen) || chosen == leaver)
+    if (!chosen || !may_take(chosen) || chosen == leaver)
         chosen = best_but(group, leaver);
     if (!chosen)
         chosen = best_but(group, NULL);

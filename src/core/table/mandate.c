@@ -4,26 +4,11 @@
  * Mandates by lease, as every store keeps them (base/request.h): claimed at a
  * version, renewed and released by a nonce. And wishes, which concern the
  * mandates of sessions as well.
- *
- * Epochs are revisions. A claim that knows of a higher epoch than the counter
- * has reached makes the counter jump, but not out of what belongs to the
- * generation of the cluster, nor into its upper half: otherwise the next
- * generation would begin below what a lost majority may have counted, and give
- * the same epochs again.
  */
 
 #include "base/assert.h"
 #include "base/planted.h"
 #include "core/table/step.h"
-
-/* No jump reaches it; what is above in the same generation is more than anybody can use up one by one. */
-static uint64_t jumps_end(const struct step *step)
-{
-    uint64_t generation = step->generation < TABLE_GENERATION_MAX ? step->generation : TABLE_GENERATION_MAX;
-    uint64_t begin = generation > 1 ? (generation - 1) << TABLE_GENERATION_BITS : 0;
-
-    return begin + (UINT64_C(1) << (TABLE_GENERATION_BITS - 1));
-}
 
 static const char not_held[] = "the mandate is not held as the call says";
 
@@ -54,17 +39,15 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the group is led by a candidate with a session");
     if (!is_as_expected(group, claim->expected_version))
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the claim came too late: the group has changed");
-    if (step->revision <= claim->epoch_at_least && claim->epoch_at_least >= jumps_end(step))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL,
-                           "the claim names an epoch that is out of reach of this cluster");
+    status = election_pass(step, claim->epoch_at_least);
+    if (status != GAVEL_OK)
+        return status;
     if (!table_has_room(step->table, strlen(claim->holder) + strlen(claim->address)))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     holder = text_new(claim->holder);
     address = text_new(claim->address);
     if (!holder || !address)
         status = GAVEL_ERR_NO_MEMORY;
-    if (step->revision <= claim->epoch_at_least)
-        step->revision = claim->epoch_at_least + 1;
     if (status == GAVEL_OK && !group)
         status = group_create(step, claim->group, &group);
     if (status != GAVEL_OK) {
@@ -127,15 +110,8 @@ enum gavel_status mandate_release(struct step *step, const Gavel__Release *relea
         return GAVEL_ERR_NO_MEMORY;
     election_end(step, group, release->is_dead ? GAVEL__ENDING__ENDING_DEAD : GAVEL__ENDING__ENDING_RELEASED,
                  successor);
-    if (release->is_done) {
-        Gavel__Change done = step_change(GAVEL__CHANGE__KIND__DONE, group);
-
-        ASSERT(!group->is_held);
-        group->is_done = true;
-        done.epoch = group->epoch;
-        done.holder = group->holder;
-        step_tell(step, &done);
-    }
+    if (release->is_done)
+        election_finish(step, group);
     group_settle(step, group, NULL);
     return GAVEL_OK;
 }

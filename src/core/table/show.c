@@ -45,6 +45,7 @@ void candidate_show(const struct table_candidate *candidate, Gavel__Candidate *r
     ret_candidate->address = candidate->address;
     ret_candidate->priority = candidate->priority;
     ret_candidate->is_ineligible = !candidate->is_eligible;
+    ret_candidate->is_patient = candidate->is_patient;
     ret_candidate->metadata.data = candidate->metadata;
     ret_candidate->metadata.len = candidate->metadata_size;
     ret_candidate->joined_revision = candidate->joined_revision;

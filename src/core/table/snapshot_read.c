@@ -78,6 +78,7 @@ static enum gavel_status read_candidate(struct table *table, struct table_group 
     candidate->instance = shown->instance;
     candidate->priority = shown->priority;
     candidate->is_eligible = !shown->is_ineligible;
+    candidate->is_patient = shown->is_patient;
     candidate->joined_revision = shown->joined_revision;
     candidate->since_wall_ms = shown->since_wall_ms;
     process_set(&candidate->process, shown->process);

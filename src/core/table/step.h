@@ -129,6 +129,11 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
 /* Ends the mandate. `successor` is taken over; the wish is void. */
 void election_end(struct step *step, struct table_group *group, Gavel__Ending ending, char *successor);
 void election_drop_wish(struct table_group *group);
+/* Makes the revision of the step, and with it all later epochs, higher than this. ERR_STORE_FULL: it is out
+ * of reach; nothing is changed. */
+GAVEL_CHECKED enum gavel_status election_pass(struct step *step, uint64_t epoch);
+/* The work of a vacant group is done for good; DONE is told. */
+void election_finish(struct step *step, struct table_group *group);
 
 /* Mandates by lease, and wishes. */
 GAVEL_CHECKED enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim);

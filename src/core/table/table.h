@@ -157,6 +157,7 @@ struct table_candidate {
     size_t metadata_size;
     int32_t priority;
     bool is_eligible;
+    bool is_patient; /* does not replace a leader that was lost; only with a session */
     uint64_t joined_revision;
     int64_t since_wall_ms;
     struct table_process process;

@@ -42,6 +42,7 @@ int fixture_setup(void **state)
     f->is_working = true;
     f->term = 1;
     frontend_init(&f->frontend, &f->table, DRIFT_PPM);
+    f->frontend.is_bound = true;
     frontend_open(&f->frontend, f->term, f->now);
     *state = f;
     return 0;
@@ -119,6 +120,20 @@ Gavel__Op *op_withdraw(struct fixture *f, const char *group)
 
     gavel__withdraw__init(&any->withdraw);
     any->withdraw.group = text(group);
+    return &any->op;
+}
+
+Gavel__Op *op_died(struct fixture *f, const char *group, uint64_t epoch, int32_t pid)
+{
+    struct any_op *any = next_op(f, GAVEL__OP__WHAT_DIED);
+
+    gavel__died__init(&any->died);
+    gavel__process__init(&any->process);
+    any->process.boot_id = text("boot");
+    any->process.pid = pid;
+    any->died.group = text(group);
+    any->died.epoch = epoch;
+    any->died.process = &any->process;
     return &any->op;
 }
 

@@ -42,6 +42,7 @@ struct any_op {
         Gavel__PutNote put;
         Gavel__DeleteNote delete_note;
         Gavel__Lapse lapse;
+        Gavel__Died died;
     };
 };
 
@@ -80,6 +81,7 @@ Gavel__Op *op_open(struct fixture *f, uint64_t session, uint32_t ttl_ms);
 Gavel__Op *op_close(struct fixture *f, uint64_t session);
 Gavel__Op *op_campaign(struct fixture *f, const char *group, const char *id);
 Gavel__Op *op_withdraw(struct fixture *f, const char *group);
+Gavel__Op *op_died(struct fixture *f, const char *group, uint64_t epoch, int32_t pid);
 Gavel__Op *op_claim(struct fixture *f, const char *group, const char *holder, uint64_t nonce,
                     uint64_t version);
 Gavel__Op *op_renew(struct fixture *f, const char *group, const char *holder, uint64_t nonce);

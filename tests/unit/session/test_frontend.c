@@ -428,7 +428,7 @@ static void test_only_nodes_say_who_is_dead(void **state)
 
     must(f, 0, 0, op_open(f, 7, 2000));
     hold(f);
-    close->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
+    close->close_session->ending = GAVEL__ENDING__ENDING_EXPIRED;
     release->release->is_dead = true;
     release->release->epoch = group_of(f, "g")->epoch;
     assert_int_equal(request(f, 0, 0, close)->status, GAVEL_ERR_INVALID);

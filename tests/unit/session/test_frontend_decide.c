@@ -432,6 +432,144 @@ static void test_only_what_was_decided_anew_is_packed_anew(void **state)
     gavel__command__free_unpacked(command, NULL);
 }
 
+/* ---- candidates with a session ---- */
+
+/* A session, with a process unless pid is 0, campaigns. */
+static const Gavel__OpResult *enter(struct fixture *f, uint64_t session, const char *id, int32_t pid)
+{
+    Gavel__Op *open = op_open(f, session, 2000);
+    Gavel__Process process;
+
+    gavel__process__init(&process);
+    process.boot_id = (char *)(uintptr_t) "boot";
+    process.pid = pid;
+    open->open_session->process = pid != 0 ? &process : NULL;
+    must(f, session, 1, open);
+    return must(f, session, 2, op_campaign(f, "g", id));
+}
+
+static void test_a_campaign_shows_the_group_and_whose_it_is(void **state)
+{
+    struct fixture *f = *state;
+    const Gavel__OpResult *result = enter(f, 7, "a", 70);
+
+    assert_string_equal(result->group->holder, "a");
+    assert_int_equal(result->group->session, 7); /* its own */
+    assert_int_equal(result->group->epoch, result->epoch);
+    result = enter(f, 8, "b", 80);
+    assert_string_equal(result->group->holder, "a");
+    assert_int_not_equal(result->group->session, 7); /* another's is not shown */
+    assert_int_not_equal(result->group->session, 8);
+}
+
+static void test_an_id_in_use_is_told_with_the_keep_alives_of_its_session(void **state)
+{
+    struct fixture *f = *state;
+    const Gavel__Reply *reply;
+    size_t entries;
+
+    enter(f, 7, "a", 0);
+    must(f, 8, 1, op_open(f, 8, 2000));
+    entries = f->log_count;
+    reply = request(f, 8, 2, op_campaign(f, "g", "a"));
+    assert_int_equal(reply->results[0]->status, GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(f->log_count, entries); /* nothing for the log */
+    assert_int_equal(reply->results[0]->other_instance,
+                     table_candidate_find(group_of(f, "g"), "a")->joined_revision);
+    assert_int_equal(reply->results[0]->other_beats, 0);
+    keep_alive(f, 7);
+    reply = request(f, 8, 3, op_campaign(f, "g", "a"));
+    assert_int_equal(reply->results[0]->other_beats, 1);
+}
+
+static void test_who_yields_takes_part_by_the_terms_of_the_group(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *first = op_campaign(f, "g", "a");
+    Gavel__Op *second = op_campaign(f, "g", "b");
+
+    must(f, 7, 1, op_open(f, 7, 2000));
+    must(f, 8, 1, op_open(f, 8, 2000));
+    first->campaign->policy = GAVEL__POLICY__POLICY_LEXICOGRAPHIC;
+    first->campaign->yields = true;
+    must(f, 7, 2, first);
+    assert_int_equal(group_of(f, "g")->policy, GAVEL__POLICY__POLICY_LEXICOGRAPHIC);
+    second->campaign->policy = GAVEL__POLICY__POLICY_PRIORITY;
+    second->campaign->preempts = true;
+    assert_int_equal(request(f, 8, 2, second)->results[0]->status, GAVEL_ERR_CONFLICT);
+    second->campaign->yields = true;
+    must(f, 8, 3, second);
+    assert_int_equal(group_of(f, "g")->policy, GAVEL__POLICY__POLICY_LEXICOGRAPHIC);
+    assert_false(group_of(f, "g")->preempts);
+}
+
+static void test_a_death_that_a_client_has_seen_ends_the_session(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t epoch = enter(f, 7, "a", 70)->epoch;
+
+    enter(f, 8, "b", 80);
+    expect_result(request(f, 0, 0, op_died(f, "g", epoch + 1, 70)), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+    expect_result(request(f, 0, 0, op_died(f, "g", epoch, 71)), GAVEL_ERR_STATE,
+                  "the mandate of group \"g\" does not end with that process");
+    assert_string_equal(group_of(f, "g")->holder, "a");
+    must(f, 0, 0, op_died(f, "g", epoch, 70));
+    assert_null(table_session_find(&f->table, 7));
+    assert_string_equal(group_of(f, "g")->holder, "b"); /* the same entry has the next leader */
+    assert_int_equal(group_of(f, "g")->last_ending, GAVEL__ENDING__ENDING_DEAD);
+}
+
+static void test_a_session_without_a_process_does_not_end_with_one(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t epoch = enter(f, 7, "a", 0)->epoch;
+
+    expect_result(request(f, 0, 0, op_died(f, "g", epoch, 70)), GAVEL_ERR_STATE,
+                  "the mandate of group \"g\" does not end with that process");
+    assert_non_null(table_session_find(&f->table, 7));
+}
+
+/* What 0.6.0 does not know must not be in a log that a node of it may apply. */
+static void test_while_a_node_may_run_0_6_0_the_log_says_nothing_new(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *campaign = op_campaign(f, "g", "b");
+    Gavel__Op *done = op_withdraw(f, "g");
+    Gavel__Op *hint = op_withdraw(f, "g");
+    uint64_t epoch;
+
+    f->frontend.is_bound = false;
+    epoch = enter(f, 7, "a", 0)->epoch;
+    must(f, 8, 1, op_open(f, 8, 2000));
+    campaign->campaign->is_patient = true;
+    campaign->campaign->epoch_at_least = f->table.revision; /* it is so already */
+    must(f, 8, 2, campaign);
+    assert_false(table_candidate_find(group_of(f, "g"), "b")->is_patient);
+    campaign->campaign->epoch_at_least = f->table.revision + 100;
+    assert_int_equal(request(f, 8, 3, campaign)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    done->withdraw->is_done = true;
+    done->withdraw->epoch = epoch;
+    assert_int_equal(request(f, 7, 3, done)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    hint->withdraw->ending = GAVEL__ENDING__ENDING_LAPSED;
+    hint->withdraw->successor = (char *)(uintptr_t) "b";
+    must(f, 7, 4, hint);
+    assert_int_equal(group_of(f, "g")->last_ending, GAVEL__ENDING__ENDING_RESIGNED);
+    assert_string_equal(group_of(f, "g")->holder, "b");
+}
+
+static void test_an_opening_with_a_campaign_that_is_refused_opens_nothing(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "a")};
+
+    f->frontend.is_bound = false;
+    ops[1]->campaign->epoch_at_least = f->table.revision + 100;
+    assert_int_equal(request_all(f, 7, 1, 2, ops)->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_null(table_session_find(&f->table, 7));
+    f->frontend.is_bound = true;
+    assert_int_equal(request_all(f, 7, 1, 2, ops)->results[1]->status, GAVEL_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -459,6 +597,13 @@ int main(void)
         TEST(test_an_operation_stands_in_the_log_as_it_was_asked_for),
         TEST(test_an_opening_and_its_campaign_stand_in_the_log_as_they_were_asked_for),
         TEST(test_only_what_was_decided_anew_is_packed_anew),
+        TEST(test_a_campaign_shows_the_group_and_whose_it_is),
+        TEST(test_an_id_in_use_is_told_with_the_keep_alives_of_its_session),
+        TEST(test_who_yields_takes_part_by_the_terms_of_the_group),
+        TEST(test_a_death_that_a_client_has_seen_ends_the_session),
+        TEST(test_a_session_without_a_process_does_not_end_with_one),
+        TEST(test_while_a_node_may_run_0_6_0_the_log_says_nothing_new),
+        TEST(test_an_opening_with_a_campaign_that_is_refused_opens_nothing),
     };
 
     return cmocka_run_group_tests_name("frontend_decide", tests, NULL, NULL);

@@ -374,6 +374,161 @@ static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(voi
     assert_leader(fixture, "group-8", NULL);
 }
 
+/* ---- what a candidate of a store needs ---- */
+
+static enum gavel_status campaign_patiently(struct table_fixture *fixture, uint64_t session, const char *id,
+                                            bool is_patient)
+{
+    Gavel__Campaign message;
+
+    gavel__campaign__init(&message);
+    message.group = mutable("g");
+    message.id = mutable(id);
+    message.is_patient = is_patient;
+    return campaign_as(fixture, session, &message);
+}
+
+static void test_who_is_patient_does_not_replace_a_lost_leader_until_it_says_so(void **state)
+{
+    struct table_fixture *fixture = *state;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign_patiently(fixture, 2, "b", true), GAVEL_OK);
+    assert_string_equal(table_group_next_in_line(group_named(fixture, "g"))->id, "b");
+    end(fixture, 1);
+    assert_leader(fixture, "g", NULL);
+    assert_false(group_named(fixture, "g")->has_attention); /* nothing comes due by time */
+    assert_null(table_group_next_in_line(group_named(fixture, "g")));
+    assert_int_equal(campaign_patiently(fixture, 2, "b", false), GAVEL_OK);
+    assert_leader(fixture, "g", "b");
+}
+
+static void test_who_is_patient_takes_a_mandate_that_was_given_up(void **state)
+{
+    struct table_fixture *fixture = *state;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign_patiently(fixture, 2, "b", true), GAVEL_OK);
+    assert_int_equal(withdraw(fixture, 1, "g", 0, false), GAVEL_OK);
+    assert_leader(fixture, "g", "b");
+    assert_int_equal(close_session(fixture, 2, GAVEL__ENDING__ENDING_CLOSED), GAVEL_OK);
+    assert_int_equal(campaign_patiently(fixture, 3, "c", true), GAVEL_OK);
+    assert_leader(fixture, "g", "c");
+}
+
+static void test_to_come_back_needs_no_patience(void **state)
+{
+    struct table_fixture *fixture = *state;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign_patiently(fixture, 2, "b", true), GAVEL_OK);
+    end(fixture, 1);
+    assert_int_equal(campaign_patiently(fixture, 3, "a", true), GAVEL_OK);
+    assert_leader(fixture, "g", "a");
+}
+
+static enum gavel_status withdraw_as(struct table_fixture *fixture, uint64_t session,
+                                     Gavel__Withdraw *message)
+{
+    Gavel__Op op;
+
+    gavel__op__init(&op);
+    op.what_case = GAVEL__OP__WHAT_WITHDRAW;
+    op.withdraw = message;
+    return apply_op(fixture, session, 0, &op);
+}
+
+static void test_who_withdraws_may_name_the_next(void **state)
+{
+    struct table_fixture *fixture = *state;
+    Gavel__Withdraw message;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 3, "g", "c"), GAVEL_OK);
+    gavel__withdraw__init(&message);
+    message.group = mutable("g");
+    message.stays = true;
+    message.successor = mutable("c");
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_OK);
+    assert_leader(fixture, "g", "c");
+    assert_int_equal(group_named(fixture, "g")->last_ending, GAVEL__ENDING__ENDING_HANDED_OVER);
+    message.successor = mutable("nobody");
+    assert_int_equal(withdraw_as(fixture, 3, &message), GAVEL_OK);
+    assert_leader(fixture, "g", "b"); /* one that is not there holds nothing up */
+}
+
+static void test_a_mandate_that_is_given_up_too_late_counts_as_lost(void **state)
+{
+    struct table_fixture *fixture = *state;
+    Gavel__Withdraw message;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign_patiently(fixture, 2, "b", true), GAVEL_OK);
+    gavel__withdraw__init(&message);
+    message.group = mutable("g");
+    message.epoch = assert_leader(fixture, "g", "a");
+    message.ending = GAVEL__ENDING__ENDING_LAPSED;
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_OK);
+    assert_leader(fixture, "g", NULL);
+    assert_int_equal(group_named(fixture, "g")->last_ending, GAVEL__ENDING__ENDING_LAPSED);
+    message.ending = GAVEL__ENDING__ENDING_EXPIRED;
+    assert_int_equal(withdraw_as(fixture, 2, &message), GAVEL_ERR_INVALID);
+}
+
+static void test_work_that_is_done_closes_the_group_with_the_mandate(void **state)
+{
+    struct table_fixture *fixture = *state;
+    Gavel__Withdraw message;
+    uint64_t epoch;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    epoch = assert_leader(fixture, "g", "a");
+    gavel__withdraw__init(&message);
+    message.group = mutable("g");
+    message.is_done = true;
+    message.stays = true;                                                   /* nobody stays */
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_ERR_INVALID); /* without an epoch */
+    message.epoch = epoch + 1;
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_ERR_NOT_HOLDER);
+    message.epoch = epoch;
+    assert_int_equal(withdraw_as(fixture, 2, &message), GAVEL_ERR_NOT_HOLDER);
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_OK);
+    next_change(fixture, GAVEL__CHANGE__KIND__VACANT, "g", "a");
+    assert_int_equal(next_change(fixture, GAVEL__CHANGE__KIND__DONE, "g", "a")->epoch, epoch);
+    assert_leader(fixture, "g", NULL);
+    assert_true(group_named(fixture, "g")->is_done);
+    assert_null(table_candidate_find(group_named(fixture, "g"), "a"));
+    assert_int_equal(campaign(fixture, 3, "g", "c"), GAVEL_ERR_DONE);
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_ERR_NOT_FOUND); /* not a second time */
+}
+
+static void test_epochs_begin_above_what_a_candidate_knows(void **state)
+{
+    struct table_fixture *fixture = *state;
+    Gavel__Campaign message;
+    uint64_t revision;
+
+    gavel__campaign__init(&message);
+    message.group = mutable("g");
+    message.id = mutable("a");
+    message.epoch_at_least = 5000;
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK);
+    assert_int_equal(assert_leader(fixture, "g", "a"), 5001);
+    revision = fixture->table.revision;
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK); /* it is so already */
+    assert_int_equal(fixture->table.revision, revision);
+    message.epoch_at_least = 6000;
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK); /* nothing else is new */
+    assert_int_equal(fixture->table.revision, 6001);
+    assert_int_equal(assert_leader(fixture, "g", "a"), 5001);
+    message.epoch_at_least = UINT64_MAX;
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(fixture->table.revision, 6001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +560,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more,
                                         setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_patient_does_not_replace_a_lost_leader_until_it_says_so,
+                                        setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_patient_takes_a_mandate_that_was_given_up, setup,
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_to_come_back_needs_no_patience, setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_withdraws_may_name_the_next, setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_a_mandate_that_is_given_up_too_late_counts_as_lost, setup,
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_work_that_is_done_closes_the_group_with_the_mandate, setup,
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_epochs_begin_above_what_a_candidate_knows, setup,
+                                        table_fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("table election", tests, NULL, NULL);
