@@ -31,7 +31,8 @@ _Static_assert(FAULT_COUNT < 64 &&
     (FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_CRASH) | FAULT_BIT(FAULT_TRANSFER) |                            \
      FAULT_BIT(FAULT_STEP_DOWN) | FAULT_BIT(FAULT_PAUSE) | FAULT_BIT(FAULT_PARTITION) |                      \
      FAULT_BIT(FAULT_STALL) | FAULT_BIT(FAULT_COMPACT) | FAULT_BIT(FAULT_SURVIVE) |                          \
-     CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE) | CLIENT_FAULT_BIT(CLIENT_FAULT_SESSIONLESS))
+     CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE) | CLIENT_FAULT_BIT(CLIENT_FAULT_SESSIONLESS) |               \
+     CLIENT_FAULT_BIT(CLIENT_FAULT_REMOVAL))
 #define QUIET_LONGEST (150 * NS_PER_MS)
 
 static uint64_t draw_faults(struct prng *prng, enum mood mood)
@@ -46,6 +47,8 @@ static uint64_t draw_faults(struct prng *prng, enum mood mood)
         if (fault == CLIENT_FAULT_CLIENT_RATE || fault == CLIENT_FAULT_FREEZE ||
             fault == CLIENT_FAULT_SESSIONLESS || fault == CLIENT_FAULT_RESIGN)
             per_mille = 700;
+        if (fault == CLIENT_FAULT_REMOVAL) /* it needs groups that nobody uses, and these are rare */
+            per_mille = 500;
         if (prng_chance(prng, per_mille))
             set |= CLIENT_FAULT_BIT(fault);
     }
@@ -155,6 +158,9 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     p->loss_per_mille = (unsigned)prng_between(&prng, 0, 150);
     p->late_per_mille = (unsigned)prng_between(&prng, 0, 150);
     p->twice_per_mille = (unsigned)prng_between(&prng, 0, 150);
+    p->retention = prng_between(&prng, 20 * NS_PER_MS, 600 * NS_PER_MS);
+    if (!(p->faults & CLIENT_FAULT_BIT(CLIENT_FAULT_REMOVAL)))
+        p->retention = 0;
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
     p->cluster.act_every = 100 * NS_PER_MS;
 }

@@ -32,7 +32,8 @@
     X(WISH,        "wish",          "somebody wishes that another leads; not every leader obeys")             \
     X(CHANGE,      "change",        "candidates become ineligible and eligible, and change their priority")   \
     X(CLOSE,       "close",         "programs close their sessions, and open others")                         \
-    X(SESSIONLESS, "sessionless",   "writes without a session, as of the API")
+    X(SESSIONLESS, "sessionless",   "writes without a session, as of the API")                               \
+    X(REMOVAL,     "removal",       "groups that nobody uses are removed, by time or by an operator, and made anew")
 /* clang-format on */
 
 #define CLIENT_FAULT_ENUM(name, text, what) CLIENT_FAULT_##name,
@@ -70,7 +71,8 @@ struct session_profile {
     struct program_profile program[PROGRAMS_MAX];
     uint32_t ttl_max_ms; /* of all, leases too */
     gavel_ns fault_every;
-    gavel_ns act_late; /* how late a program stops after a wish */
+    gavel_ns act_late;  /* how late a program stops after a wish */
+    gavel_ns retention; /* of groups that nobody uses; 0: they stay */
     unsigned loss_per_mille;
     unsigned late_per_mille;
     unsigned twice_per_mille;

@@ -37,14 +37,15 @@ void session_referee_free(struct session_referee *referee)
     free(referee);
 }
 
-void session_referee_begin(struct session_referee *referee, bool is_quiet, session_referee_cb violate,
-                           void *context)
+void session_referee_begin(struct session_referee *referee, bool is_quiet, gavel_ns retention,
+                           session_referee_cb violate, void *context)
 {
     free(referee->sessions);
     free(referee->grants);
     free(referee->changes);
     free(referee->values);
-    *referee = (struct session_referee){.is_quiet = is_quiet, .violate = violate, .context = context};
+    *referee = (struct session_referee){
+        .is_quiet = is_quiet, .retention = retention, .violate = violate, .context = context};
 }
 
 const struct session_referee_counts *session_referee_counts(const struct session_referee *referee)
@@ -156,7 +157,7 @@ void session_referee_counted(struct session_referee *referee, unsigned group, en
 {
     referee->counter[group].done += is_known && status == GAVEL_OK;
     referee->counter[group].refused += is_known && status != GAVEL_OK;
-    if (referee->counter[group].done > referee->groups[group].counter)
+    if (referee->counter[group].done > referee->groups[group].counter + referee->counter[group].removed)
         session_referee_violate(referee, SESSION_INVARIANT_COUNTER,
                                 "%s: %llu were answered as counted, and the counter is %llu",
                                 testbed_group_name(group), (ull)referee->counter[group].done,
@@ -490,7 +491,8 @@ void session_referee_wants_leaders(struct session_referee *referee, gavel_ns at,
 void session_referee_over(struct session_referee *referee)
 {
     for (unsigned i = 0; i < GROUPS_MAX; i++)
-        if (referee->groups[i].counter > referee->counter[i].asked - referee->counter[i].refused)
+        if (referee->groups[i].counter + referee->counter[i].removed >
+            referee->counter[i].asked - referee->counter[i].refused)
             session_referee_violate(referee, SESSION_INVARIANT_COUNTER,
                                     "%s: %llu were asked for, %llu refused, and %llu counted",
                                     testbed_group_name(i), (ull)referee->counter[i].asked,

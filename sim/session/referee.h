@@ -28,6 +28,7 @@
     X(ONCE,     "once",          "what is answered as done was done exactly once, what is refused was not")     \
     X(COUNTER,  "counter",       "a counter counts what was answered as counted, and no more than was asked")   \
     X(NOTES,    "note-fence",    "a note is not written with an old epoch, nor over another revision than expected") \
+    X(REMOVAL,  "removal",       "only a group that nobody leads or has joined is removed, and none before the retention time") \
     X(WATCH,    "watch",         "a watch tells every change once and in order")                                \
     X(CALM,     "L2",            "a fail-over of the cluster alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
@@ -50,8 +51,9 @@ typedef void (*session_referee_cb)(void *context, enum session_invariant invaria
 
 struct session_referee *session_referee_new(void);
 void session_referee_free(struct session_referee *referee); /* safe on NULL */
-void session_referee_begin(struct session_referee *referee, bool is_quiet, session_referee_cb violate,
-                           void *context);
+/* `retention`: no group is removed sooner, but by an operator; 0: none is. */
+void session_referee_begin(struct session_referee *referee, bool is_quiet, gavel_ns retention,
+                           session_referee_cb violate, void *context);
 
 /* An entry is applied, by the first node to do so or a later one; results as the table gave them. */
 void session_referee_applied(struct session_referee *referee, gavel_ns at, uint64_t index,
@@ -129,7 +131,7 @@ bool session_referee_is_dead(const struct session_referee *referee, int32_t pid)
 /* What the log has shown. */
 struct session_referee_counts {
     uint64_t sessions, expired, closed, deaths, grants, claims, take_overs, lapses, hand_overs, rollbacks,
-        stale, finished;
+        stale, finished, removals, anew;
 };
 const struct session_referee_counts *session_referee_counts(const struct session_referee *referee);
 

@@ -94,10 +94,14 @@ static struct shadow_candidate *best(struct shadow_group *group, const char *but
 static void begin_mandate(struct session_referee *referee, struct shadow_group *group, const char *holder,
                           uint64_t session, uint64_t epoch)
 {
-    if (epoch <= group->epoch)
+    uint64_t floor = referee->floor[group - referee->groups];
+    uint64_t last = group->epoch > floor ? group->epoch : floor;
+
+    if (epoch <= last)
         session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
                                 "%s: a mandate with epoch %llu after one with %llu", name_of(referee, group),
-                                (ull)epoch, (ull)group->epoch);
+                                (ull)epoch, (ull)last);
+    referee->counts.anew += group->epoch == 0 && floor != 0;
     group->is_held = true;
     group->session = session;
     set(group->holder, holder);
@@ -220,6 +224,7 @@ static void close_session(struct session_referee *referee, const Gavel__CloseSes
         if (group->is_held && group->session == session->id)
             end_mandate(referee, group, close->ending, group->wish_successor, revision);
         remove_candidate(group, candidate);
+        group->touched_at = referee->now;
         settle(referee, group, "", revision);
     }
 }
@@ -488,7 +493,71 @@ static void put_note(struct session_referee *referee, const Gavel__PutNote *put,
     look_at_value(referee, group, put);
 }
 
+/* ---- removals ---- */
+
+static bool is_newer(const struct shadow_group *group, uint64_t revision)
+{
+    bool is_newer = group->version > revision;
+
+    for (size_t i = 0; i < group->note_count; i++)
+        is_newer = is_newer || group->notes[i].revision > revision;
+    return is_newer;
+}
+
+/* An operator may remove a group at any time, the cluster only after the retention time. */
+static void check_removal(struct session_referee *referee, const struct shadow_group *group,
+                          const Gavel__RemoveGroup *remove)
+{
+    gavel_ns idle = referee->now - group->touched_at;
+
+    if (group->candidate_count > 0 || (group->is_held && group->session != 0))
+        session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
+                                "%s is removed, and %zu take part in it, %s leads", remove->group,
+                                group->candidate_count, group->is_held ? group->holder : "nobody");
+    if (is_newer(group, remove->revision))
+        session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
+                                "%s is removed as of revision %llu, and has changed since", remove->group,
+                                (ull)remove->revision);
+    if (group->is_held)
+        check_lease_over(referee, group, "with the group the cluster removes");
+    if (!remove->is_forced && (referee->retention == 0 || idle < referee->retention))
+        session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
+                                "%s is removed %.3f ms after its last use, and is to be kept for %.3f ms",
+                                remove->group, (double)idle / 1e6, (double)referee->retention / 1e6);
+}
+
+static void remove_group(struct session_referee *referee, const Gavel__RemoveGroup *remove, bool is_done)
+{
+    struct shadow_group *group = group_of(referee, remove->group);
+    unsigned which = (unsigned)(group - referee->groups);
+    bool is_due = group->exists && group->candidate_count == 0 && (!group->is_held || remove->has_lapsed) &&
+                  !(group->is_held && group->session != 0) && !is_newer(group, remove->revision);
+
+    if (!is_done && is_due)
+        session_referee_violate(referee, SESSION_INVARIANT_TABLE, "the removal of %s is refused",
+                                remove->group);
+    if (!is_done)
+        return;
+    if (!group->exists)
+        session_referee_violate(referee, SESSION_INVARIANT_TABLE, "%s is removed, and is not there",
+                                remove->group);
+    check_removal(referee, group, remove);
+    referee->counts.removals++;
+    if (group->epoch > referee->floor[which])
+        referee->floor[which] = group->epoch;
+    referee->counter[which].removed += group->counter;
+    *group = (struct shadow_group){.ordinal = group->ordinal};
+}
+
 /* ---- any ---- */
+
+static void touch(struct session_referee *referee, const Gavel__Op *op)
+{
+    struct shadow_group *group = group_of(referee, table_op_group(op));
+
+    if (group)
+        group->touched_at = referee->now;
+}
 
 void shadow_apply(struct session_referee *referee, struct shadow_session *session, const Gavel__Op *op,
                   const struct table_result *result)
@@ -496,6 +565,8 @@ void shadow_apply(struct session_referee *referee, struct shadow_session *sessio
     bool is_done = result->status == GAVEL_OK;
     uint64_t revision = result->revision;
 
+    if (is_done && op->what_case != GAVEL__OP__WHAT_REMOVE_GROUP)
+        touch(referee, op);
     switch (op->what_case) {
     case GAVEL__OP__WHAT_OPEN_SESSION:
         if (is_done)
@@ -534,6 +605,9 @@ void shadow_apply(struct session_referee *referee, struct shadow_session *sessio
         break;
     case GAVEL__OP__WHAT_PUT_NOTE:
         put_note(referee, op->put_note, result);
+        break;
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        remove_group(referee, op->remove_group, is_done);
         break;
     default:
         break;

@@ -59,7 +59,8 @@ struct shadow_group {
     Gavel__Policy policy;
     struct shadow_note notes[SHADOW_NOTES];
     size_t note_count;
-    uint64_t ordinal; /* of the mandate */
+    gavel_ns touched_at; /* anything in it was changed by the log, in real time */
+    uint64_t ordinal;    /* of the mandate */
     uint64_t counter;
 };
 
@@ -101,6 +102,7 @@ struct session_referee {
     session_referee_cb violate;
     void *context;
     bool is_quiet;
+    gavel_ns retention;
     bool is_over;
     gavel_ns now;
     uint64_t index;
@@ -118,11 +120,12 @@ struct session_referee {
     unsigned program_of[SHADOW_PIDS];
     struct shadow_work works[GROUPS_MAX][PROGRAMS_MAX];
     gavel_ns worked_until[GROUPS_MAX];
+    uint64_t floor[GROUPS_MAX];           /* the highest epoch of groups of this name that were removed */
     uint64_t written[GROUPS_MAX];         /* the highest epoch that the resource accepted */
     uint64_t written_ordinal[GROUPS_MAX]; /* and whose that was */
     struct shadow_watch watches[PROGRAMS_MAX][GROUPS_MAX];
     struct {
-        uint64_t asked, done, refused;
+        uint64_t asked, done, refused, removed;
     } counter[GROUPS_MAX];
     struct session_referee_counts counts;
 };

@@ -57,6 +57,30 @@ void sessionless_keep(struct service *service, const Gavel__KeepAlive *of_owner)
     service_ask(service, SESSIONLESS_BIT | THIEF, &frame);
 }
 
+/* An operator removes a group with its notes, if the cluster lets him. */
+static void remove_group(struct service *service, unsigned group)
+{
+    Gavel__RemoveGroup remove;
+    Gavel__Op op;
+    Gavel__Op *ops[] = {&op};
+    Gavel__Request request;
+    Gavel__ClientFrame frame;
+
+    gavel__remove_group__init(&remove);
+    gavel__op__init(&op);
+    gavel__request__init(&request);
+    gavel__client_frame__init(&frame);
+    remove.group = (char *)(uintptr_t)testbed_group_name(group);
+    remove.is_forced = true;
+    op.what_case = GAVEL__OP__WHAT_REMOVE_GROUP;
+    op.remove_group = &remove;
+    request.n_ops = 1;
+    request.ops = ops;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    service_ask(service, SESSIONLESS_BIT | THIEF, &frame); /* what comes of it the log shows */
+}
+
 /* A note that nobody else writes, without a session: through the API of this node. */
 void sessionless_ask(struct service *service)
 {
@@ -97,6 +121,12 @@ void sessionless_ask(struct service *service)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
     service_ask(service, SESSIONLESS_BIT | testbed->sessionless_count, &frame);
+    /* Often the note is on its way through the log when the group is looked at. */
+    if (service->is_up && testbed->profile.retention > 0 &&
+        testbed_chance(testbed, TESTBED_STREAM_REMOVAL, 300))
+        remove_group(service, testbed_chance(testbed, TESTBED_STREAM_REMOVAL, 700)
+                                  ? group
+                                  : testbed_below(testbed, TESTBED_STREAM_REMOVAL, testbed->profile.groups));
 }
 
 void sessionless_answered(struct service *service, uint64_t number, const Gavel__ClientFrame *frame)

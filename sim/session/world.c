@@ -327,7 +327,8 @@ static void begin(struct testbed *testbed, uint64_t seed)
     memset(testbed->seen, 0, sizeof testbed->seen);
     memset(testbed->programs, 0, sizeof testbed->programs);
     memset(testbed->forwarded_newest, 0, sizeof testbed->forwarded_newest);
-    session_referee_begin(testbed->referee, testbed->profile.is_quiet, violate, testbed);
+    session_referee_begin(testbed->referee, testbed->profile.is_quiet, testbed->profile.retention, violate,
+                          testbed);
 }
 
 static void take_counts(struct testbed *testbed)
@@ -346,6 +347,8 @@ static void take_counts(struct testbed *testbed)
     testbed->seen[SESSION_SIGHT_FINISHED] = counts->finished;
     testbed->seen[SESSION_SIGHT_ROLLBACKS] = counts->rollbacks;
     testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
+    testbed->seen[SESSION_SIGHT_REMOVALS] = counts->removals;
+    testbed->seen[SESSION_SIGHT_ANEW] = counts->anew;
 }
 
 void testbed_play(struct testbed *testbed, const struct session_profile *profile, uint64_t seed,

@@ -50,6 +50,7 @@ enum testbed_stream {
     TESTBED_STREAM_SESSIONLESS,
     TESTBED_STREAM_FAULTS,
     TESTBED_STREAM_THIEF = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT,
+    TESTBED_STREAM_REMOVAL,
     TESTBED_STREAM_COUNT
 };
 
@@ -207,7 +208,9 @@ struct program {
     X(GAPS, "gaps of watches")                                                                               \
     X(UNKNOWN, "outcomes unknown")                                                                           \
     X(WORKS, "works begun")                                                                                  \
-    X(STALLS, "stalls noticed by frontends")
+    X(STALLS, "stalls noticed by frontends")                                                                 \
+    X(REMOVALS, "groups removed")                                                                            \
+    X(ANEW, "groups led anew after a removal")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,
 enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };

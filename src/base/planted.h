@@ -151,6 +151,11 @@
     X(JOINED_FOR_EVER,        "joined-for-ever", "a campaign that goes with the opening of its session waits without a limit for a leader of the cluster") \
     X(LOGGED_AS_ASKED,        "logged-as-asked", "an operation that the leader has decided anew stands in the log as it was asked for") \
     X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well") \
+    X(REMOVED_WHILE_JOINED,   "removed-while-joined", "a group is removed although somebody leads it, or takes part") \
+    X(REMOVED_THOUGH_NEWER,   "removed-though-newer", "a group is removed although it has changed since it was looked at") \
+    X(REMOVED_WHILE_RENEWED,  "removed-while-renewed", "how long nobody leads a group is counted from the grant of its lease") \
+    X(REMOVED_EARLY,          "removed-early", "an idle group is removed after a part of the retention time") \
+    X(REMOVAL_FORGETS_EPOCH,  "removal-forgets-epoch", "the epochs of a group that is made anew begin anew") \
     X(NODE_STAYS_OPEN,        "node-stays-open", "the front end goes on when the work must stop") \
     X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \
     X(NODE_FORGETS_CLIENTS,   "node-forgets-clients", "the answer that another leader gave is not told to the client") \

@@ -118,6 +118,7 @@ int command_once(const struct cli *cli, int argc, char **argv);
 int command_elect(const struct cli *cli, int argc, char **argv);
 int command_agent(const struct cli *cli, int argc, char **argv);
 int command_groups(const struct cli *cli, int argc, char **argv);
+int command_group(const struct cli *cli, int argc, char **argv);
 int command_note(const struct cli *cli, int argc, char **argv);
 int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);

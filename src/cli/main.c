@@ -85,6 +85,12 @@ static const struct flag groups_flags[] = {
     {0},
 };
 
+static const struct flag group_flags[] = {
+    {"force", FLAG_SWITCH, NULL,
+     "also if the group has notes, which are deleted, too, or its work is done for good, which then can be done again"},
+    {0},
+};
+
 static const struct flag note_flags[] = {
     {"epoch", FLAG_TEXT, "NUMBER",
      "for put and delete: the writer's epoch; refused with exit code 9 once the group has a newer one"},
@@ -189,6 +195,13 @@ const struct command commands[] = {
      .options = OPTIONS_STORE_ALL | OPTIONS_CLUSTER,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = groups_flags, .run = command_groups},
+    {.name = "group", .arguments = "delete NAME", .arguments_max = 2,
+     .summary = "delete a group of a cluster",
+     .help = "delete NAME removes a group that nobody leads and nobody takes part in. It never ends a mandate: stop the candidates first. "
+             "The epochs of a group that is made anew under this name are higher than all before.",
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
+     .flags = group_flags, .run = command_group},
     {.name = "candidates", .arguments = "",
      .summary = "list the active candidates of a group",
      .help = "Lists the candidates of a group that were heard from within the candidate time-out. With --cluster, lists those of a group of the cluster.",

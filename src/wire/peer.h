@@ -88,6 +88,7 @@ struct peer_hello {
     raft_index began_at;
     uint64_t founding;
     bool is_founded;
+    uint32_t table_version; /* the operations that it knows (core/table/table.h); 0: not told */
 };
 
 /* A hundred years; far from where milliseconds as nanoseconds overflow. */

@@ -86,6 +86,7 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     to->bound_at = from->bound_at;
     to->began_at = from->began_at;
     to->founding = from->founding;
+    to->table_version = from->table_version;
     to->is_founded = from->is_founded;
     to->bootstrap = from->bootstrap;
     to->process = from->process;

@@ -64,6 +64,7 @@ static void lay_hello(struct packing *p, const struct peer_hello *hello)
     p->hello.bound_at = hello->bound_at;
     p->hello.began_at = hello->began_at;
     p->hello.founding = hello->founding;
+    p->hello.table_version = hello->table_version;
     p->hello.is_founded = hello->is_founded;
     p->hello.config_index = hello->config_index;
     if (hello->has_nonce)

@@ -32,7 +32,7 @@ void order_introduce(struct cluster *cluster, struct host *host)
     for (unsigned i = 0; i < NODES_MAX; i++) {
         (void)snprintf(names[i], sizeof names[i], "%c", 'a' + (int)i);
         (void)snprintf(addresses[i], sizeof addresses[i], "%c:1", 'a' + (int)i);
-        nodes[i] = (struct node_described){i + 1, names[i], addresses[i], ""};
+        nodes[i] = (struct node_described){.id = i + 1, .name = names[i], .address = addresses[i], .api = ""};
     }
     node_introduce(&host->node, id_of_name, nodes, NODES_MAX);
 }

@@ -254,4 +254,33 @@ test_snapshots_pass_between_the_versions() {
     all_is_kept
 }
 
+has_group() {
+    local all
+    all=$("$new" groups --cluster "$GAVEL_CLUSTER" --json) && [[ $all == *"\"$1\""* ]]
+}
+has_no_group() { ! has_group "$1"; }
+
+# An old node would keep the group, and its table would differ.
+test_groups_are_removed_only_when_all_nodes_know_how() {
+    local first second last
+    need_old
+    found "$old_node"
+    read -r first second <<<"$(others "$leader" | tr '\n' ' ')"
+    last=$leader
+    expect 0 "$new" note put idle k v --cluster "$GAVEL_CLUSTER"
+    export GAVELD_GROUP_RETENTION=1s # old nodes do not know it either, and none is started from here on
+    renew "$first" "$new_node"
+    renew "$second" "$new_node"
+    lead "$first"
+    expect 1 "$new" group delete idle --force --cluster "$GAVEL_CLUSTER"
+    # shellcheck disable=SC2154 # expect sets it
+    has "$errors" "upgrade all nodes"
+    has_group idle || fail "the group is gone while $last does not know how to remove it"
+    renew "$last" "$new_node"
+    await has_no_group idle
+    await agree
+    expect 0 "$new" check --cluster "$GAVEL_CLUSTER"
+    judge_logs
+}
+
 run_tests "$@"

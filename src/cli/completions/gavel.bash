@@ -80,7 +80,7 @@ _gavel_begins_command() {
 
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="run once elect agent leader status groups candidates watch note handover check store elections member
+    local commands="run once elect agent leader status groups group candidates watch note handover check store elections member
         cert cluster demo bench help version"
     local older="resign stepdown transfer" # these still work and are not offered
     local common="--config --json --color --log --log-level --help"
@@ -123,6 +123,13 @@ _gavel() {
     leader) list="$common $place $cluster --wait" ;;
     status) list="$common $place $listing $cluster --all --watch" ;;
     groups) list="$common --store $cluster --prefix" ;;
+    group)
+        list="$common --store $cluster --force"
+        case $prev in
+        group) list+=" delete" ;;
+        delete) list+=" $(_gavel_ask groups)" ;;
+        esac
+        ;;
     candidates) list="$common $place $listing $cluster" ;;
     note)
         list="$common --store $cluster --epoch --if-revision --create --prefix --after --count --timeout"

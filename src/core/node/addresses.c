@@ -67,6 +67,7 @@ bool node_addresses_take_greeting(struct node_addresses *addresses, const struct
 
     if (!entry)
         return false;
+    entry->table_version = node->table_version;
     return note_all(entry, node->name, entry->is_of_record ? "" : node->address, node->api);
 }
 

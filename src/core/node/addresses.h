@@ -19,6 +19,7 @@ struct node_described {
     const char *name;
     const char *address; /* for its peers */
     const char *api;
+    uint32_t table_version; /* the operations that it knows (table.h); 0: not told */
 };
 
 struct node_address {
@@ -26,8 +27,9 @@ struct node_address {
     char name[PEER_NAME_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
-    bool is_of_file;   /* ourselves, or of the configuration file: never forgotten */
-    bool is_of_record; /* an operator's word: not to be changed by a greeting */
+    uint32_t table_version; /* as it said when it last greeted us; 0: it did not, or does not know of it */
+    bool is_of_file;        /* ourselves, or of the configuration file: never forgotten */
+    bool is_of_record;      /* an operator's word: not to be changed by a greeting */
 };
 
 /* A zeroed struct knows nobody. */

@@ -83,6 +83,22 @@ void node_take_greeting(struct node *node, const struct node_described *said)
         (void)node_act(node, NODE_ADDRESSES); /* likewise */
 }
 
+/*
+ * Learners, too: they apply the same entries. A member that has not greeted us since we started is taken for
+ * one that does not know it. Nodes without names, as in simulators, are all of this program.
+ */
+bool node_all_know(const struct node *node, uint32_t table_version)
+{
+    for (size_t i = 0; node->members.id_of_name && i < node->raft.config.count; i++) {
+        raft_id id = node->raft.config.members[i].id;
+        const struct node_address *entry = node_addresses_find(&node->members.addresses, id);
+
+        if (id != node->raft.state.id && (!entry || entry->table_version < table_version))
+            return false;
+    }
+    return true;
+}
+
 const struct member_record *node_record_of(const struct node *node, raft_id id)
 {
     for (size_t i = 0; i < node->members.record_count; i++)

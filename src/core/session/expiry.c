@@ -13,10 +13,17 @@
  * too, whenever something was applied or is due. The next portion begins behind
  * the group that was looked at last, so that everybody has a turn, whatever is
  * applied in between.
+ *
+ * Groups that nobody uses are looked for among all of them, in rounds that are
+ * far apart: nobody minds if one stays for a little longer than the retention
+ * time. How long a group is idle is counted from its newest change, which every
+ * node has seen, or from the last sign of life of a lease or a registration,
+ * which only the leader has heard: of these a new leader counts anew.
  */
 #include "core/session/frontend_internal.h"
 
 #include "base/assert.h"
+#include "base/outcome.h"
 #include "base/planted.h"
 
 #include <stdio.h>
@@ -26,6 +33,10 @@
 /* Groups and their candidates, likewise: a look goes over all of them. */
 #define LOOK_GROUPS_MAX 4096
 #define COMMANDS_MAX 2
+/* Looks for idle groups in one retention time; candidates and notes that go in one tick. */
+#define IDLE_ROUNDS 24
+#define IDLE_PARTS_MAX 4096
+#define IDLE_PAUSE_MIN (20 * NS_PER_MS)
 /* The next portion; the next try, also the second look of FRONTEND_FRESH; and while proposals are under
  * way. */
 #define MORE (1 * NS_PER_MS)
@@ -45,6 +56,8 @@ void expiry_open(struct frontend *frontend, gavel_ns now)
     frontend->expiry.groups_due_at = now;
     frontend->expiry.is_in_round = false;
     frontend->expiry.has_news = true;
+    frontend->expiry.idle_due_at = now;
+    frontend->expiry.idle[0] = '\0';
 }
 
 void expiry_session_ends(struct frontend *frontend, gavel_ns at)
@@ -78,6 +91,7 @@ union body {
     Gavel__CloseSession close;
     Gavel__Lapse lapse;
     Gavel__Wish wish;
+    Gavel__RemoveGroup remove;
 };
 
 /* Operations are gathered into commands, and the commands into the line of the frontend. */
@@ -299,7 +313,97 @@ static void look_at_groups(struct frontend *frontend, gavel_ns now, bool is_fres
         frontend->expiry.groups_due_at = ns_min(frontend->expiry.groups_due_at, now + MORE);
 }
 
+/* ---- groups that nobody uses ---- */
+
+/* Since when nobody leads it or takes part, never before that is so; NEVER: somebody does. */
+static gavel_ns idle_since(const struct frontend *frontend, const struct table_group *group)
+{
+    gavel_ns since = frontend_touched_at(frontend, group);
+    const struct table_candidate *candidate;
+    bool is_leased = group->is_held && !group->session;
+
+    if (PLANTED(REMOVED_WHILE_JOINED))
+        return since;
+    if (PLANTED(REMOVED_WHILE_RENEWED))
+        is_leased = false;
+    if (group->is_held && group->session)
+        return NEVER;
+    if (is_leased)
+        since = ns_max(since, frontend_lease_ends_at(frontend, group));
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
+        if (candidate->session)
+            return NEVER;
+        since = ns_max(since, frontend_beat_at(frontend, candidate));
+    }
+    return since;
+}
+
+/* What is done for good is kept for as long as whoever did it has said. That is in wall time, since it
+ * outlasts every leader; the retention time on our own clock comes on top, so that a clock that was set wrong
+ * for a moment does no harm. */
+static bool is_kept(const struct table_group *group, int64_t wall_ms)
+{
+    struct outcome outcome;
+
+    if (!group->is_done)
+        return false;
+    if (!outcome_read(group->successor, &outcome))
+        outcome = (struct outcome){.ended_wall_ms = group->since_wall_ms, .keep_s = OUTCOME_KEEP_S};
+    return wall_ms < outcome.ended_wall_ms + outcome.keep_s * 1000;
+}
+
+static bool is_over(const struct frontend *frontend, gavel_ns now, int64_t wall_ms,
+                    const struct table_group *group)
+{
+    gavel_ns since = idle_since(frontend, group);
+    gavel_ns retention = frontend->retention;
+
+    if (PLANTED(REMOVED_EARLY))
+        retention /= 4;
+    return since != NEVER && now - since >= ns_stretch(retention, frontend->drift_ppm) &&
+           !is_kept(group, wall_ms) && !frontend_is_closing_group(frontend, group);
+}
+
+static bool remove_group(struct portion *portion, const struct table_group *group)
+{
+    union body *body = next_body(portion, GAVEL__OP__WHAT_REMOVE_GROUP);
+
+    if (!body)
+        return false;
+    gavel__remove_group__init(&body->remove);
+    body->remove.group = group->name;
+    body->remove.revision = portion->frontend->table->revision;
+    body->remove.has_lapsed = group->is_held;
+    add(portion);
+    return true;
+}
+
+static void look_for_idle(struct frontend *frontend, const struct frontend_moment *moment,
+                          struct portion *portion)
+{
+    struct table_group *group = table_group_from(frontend->table, frontend->expiry.idle);
+    size_t parts = 0;
+
+    for (size_t looked = 0; group && looked < LOOK_GROUPS_MAX && parts < IDLE_PARTS_MAX;
+         group = table_group_next(group)) {
+        looked += 1 + group->candidate_count;
+        if (!is_over(frontend, moment->now, moment->wall_ms, group))
+            continue;
+        if (!remove_group(portion, group))
+            break;
+        parts += group->candidate_count + group->note_count;
+    }
+    (void)snprintf(frontend->expiry.idle, sizeof frontend->expiry.idle, "%s", group ? group->name : "");
+    frontend->expiry.idle_due_at =
+        moment->now + (group ? MORE : ns_max(frontend->retention / IDLE_ROUNDS, IDLE_PAUSE_MIN));
+}
+
 /* ---- time ---- */
+
+static gavel_ns idle_due_at(const struct frontend *frontend)
+{
+    return frontend->retention > 0 && frontend->may_remove ? frontend->expiry.idle_due_at : NEVER;
+}
 
 void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled, int64_t wall_ms)
 {
@@ -324,6 +428,10 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
         look_at_sessions(frontend, now, &portion);
     if (now >= frontend->expiry.groups_due_at || frontend->expiry.has_news)
         look_at_groups(frontend, now, is_fresh, &portion);
+    if (now >= idle_due_at(frontend) && !is_fresh)
+        frontend->expiry.idle_due_at = now + AGAIN;
+    else if (now >= idle_due_at(frontend))
+        look_for_idle(frontend, &portion.moment, &portion);
     put_in_line(&portion);
     ASSERT(portion.count == 0);
     ASSERT(portion.commands <= COMMANDS_MAX);
@@ -333,5 +441,6 @@ gavel_ns frontend_wake_at(const struct frontend *frontend)
 {
     if (!frontend->is_open || frontend->expiry.is_idle)
         return NEVER;
-    return ns_min(frontend->expiry.sessions_due_at, frontend->expiry.groups_due_at);
+    return ns_min(ns_min(frontend->expiry.sessions_due_at, frontend->expiry.groups_due_at),
+                  idle_due_at(frontend));
 }

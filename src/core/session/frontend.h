@@ -25,6 +25,7 @@
  *     Lapse                  a lease mandate ran out, and candidates with sessions wait
  *     Wish                   a better candidate preempts, after the minimum mandate
  *     Wish is_over           a drain took longer than its time-out
+ *     RemoveGroup            nobody has led or joined a group for the retention time
  *
  * and never early: what it has not heard itself counts as heard when it began
  * to lead, or when it noticed that it had been stalled. Lengths are stretched
@@ -88,6 +89,12 @@ struct frontend {
     /* Every member is bound to its data directory, so none runs 0.6.0: the log may say what that does not
      * know. The caller's to set before it hands a frame in. */
     bool is_bound;
+    /*
+     * Groups that nobody has used for so long are removed; 0: never. Until all members are known to know that
+     * operation none is (may_remove). The caller's to set, too.
+     */
+    gavel_ns retention;
+    bool may_remove;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct heard heard;               /* what this node has heard while it led */
@@ -112,6 +119,8 @@ struct frontend {
         bool is_in_round;               /* not all of them were looked at in it */
         char group[NAME_MAX_BYTES + 1]; /* where it goes on */
         bool has_news;                  /* something was applied since it began */
+        gavel_ns idle_due_at;           /* groups that nobody uses are looked for */
+        char idle[NAME_MAX_BYTES + 1];  /* where that goes on */
     } expiry;
     struct {
         uint64_t requests;
@@ -120,6 +129,7 @@ struct frontend {
         uint64_t keep_alives;
         uint64_t expired; /* sessions */
         uint64_t lapsed;  /* lease mandates */
+        uint64_t removed; /* groups */
         uint64_t stalls;
         uint64_t lost; /* answers that there was no memory for */
     } counts;

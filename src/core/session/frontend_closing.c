@@ -56,6 +56,7 @@ static void find_closing(const struct frontend *frontend, const Gavel__Op *op,
                          const struct table_session **ret_session, const struct table_group **ret_group)
 {
     bool ends_group = op->what_case == GAVEL__OP__WHAT_LAPSE || op->what_case == GAVEL__OP__WHAT_WISH ||
+                      op->what_case == GAVEL__OP__WHAT_REMOVE_GROUP ||
                       (op->what_case == GAVEL__OP__WHAT_CLAIM && op->claim->must_be_expired) ||
                       (op->what_case == GAVEL__OP__WHAT_RELEASE && op->release->is_dead);
 

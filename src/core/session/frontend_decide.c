@@ -3,7 +3,7 @@
 /*
  * What only the leader can decide, because it takes a clock or a memory of who
  * was heard: whether a lease still runs, whether the minimum mandate is over,
- * whether an id is in use. The table would carry these operations out without
+ * whether an id is in use, whether nobody uses a group. The table would carry these operations out without
  * asking. A refused one becomes Refused: it keeps its place in the request.
  *
  * What is decided here may be out of date when the log gets to it. A claim
@@ -20,6 +20,9 @@
 /* Those silent for so many time-outs are of no use to anybody. */
 #define FORGET_TIMES 10
 #define FORGET_MAX 64 /* at a time */
+/* A candidate that was silent for so long does not keep an operator from removing its group. If it is alive
+ * it registers again, and the group is there again. */
+#define SILENT_MS 60000
 
 /* ---- claims ---- */
 
@@ -332,6 +335,70 @@ static void decide_died(const struct frontend *frontend, const Gavel__Died *died
     op->op.close_session = &op->body.close;
 }
 
+/* ---- removals ---- */
+
+/* Who takes part, in the sense of an operator who wants to remove the group; NULL: nobody. */
+static const struct table_candidate *who_takes_part(const struct frontend *frontend, gavel_ns now,
+                                                    const struct table_group *group)
+{
+    const struct table_candidate *candidate;
+
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
+        if (candidate->session || ms_from_ns(now - frontend_beat_at(frontend, candidate)) <= SILENT_MS)
+            return candidate;
+    }
+    return NULL;
+}
+
+static char *why_not_removed(const struct frontend *frontend, gavel_ns now, const struct table_group *group,
+                             bool is_forced)
+{
+    const struct table_candidate *candidate = who_takes_part(frontend, now, group);
+
+    if (group->is_held && (group->session || now < frontend_lease_ends_at(frontend, group)))
+        return frontend_sentence("\"%.80s\" leads group \"%.80s\"; stop it first", group->holder,
+                                 group->name);
+    if (candidate)
+        return frontend_sentence("\"%.80s\" takes part in group \"%.80s\"; stop it first", candidate->id,
+                                 group->name);
+    if (group->note_count > 0 && !is_forced)
+        return frontend_sentence("group \"%.80s\" has %zu note%s, which would be deleted, too; force it",
+                                 group->name, group->note_count, group->note_count == 1 ? "" : "s");
+    if (group->is_done && !is_forced)
+        return frontend_sentence(
+            "the work of group \"%.80s\" is done for good, and without the group it could be done again; force it",
+            group->name);
+    return NULL;
+}
+
+/* Of the group as it is now: the revision keeps what comes before this in the log. */
+static void decide_remove(const struct frontend *frontend, gavel_ns now, Gavel__RemoveGroup *remove,
+                          struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, remove->group);
+
+    if (!group) {
+        verdict->status = GAVEL_ERR_NOT_FOUND;
+        verdict->message = frontend_sentence("there is no group \"%.100s\"", remove->group);
+        return;
+    }
+    if (!frontend->may_remove) {
+        verdict->status = GAVEL_ERR_STATE;
+        verdict->message = frontend_sentence(
+            "group \"%.100s\" cannot be removed yet: a node of the cluster does not know how, or was not heard since the leader started; upgrade all nodes, and start those that are down",
+            remove->group);
+        return;
+    }
+    verdict->message = why_not_removed(frontend, now, group, remove->is_forced);
+    if (verdict->message) {
+        verdict->status = GAVEL_ERR_STATE;
+        return;
+    }
+    if (remove->revision == 0)
+        remove->revision = frontend->table->revision;
+    remove->has_lapsed = group->is_held;
+}
+
 /* ---- any ---- */
 
 /* Whether it has, or must have, a session behind it. */
@@ -386,6 +453,8 @@ static bool is_as_asked(const Gavel__Op *op, const struct frontend_op *decided)
         return is_same(op->campaign, &body->campaign, sizeof body->campaign);
     case GAVEL__OP__WHAT_WITHDRAW:
         return is_same(op->withdraw, &body->withdraw, sizeof body->withdraw);
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        return is_same(op->remove_group, &body->remove, sizeof body->remove);
     default:
         return op->claim == decided->op.claim; /* all of them are pointers in one union */
     }
@@ -433,6 +502,11 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
         break;
     case GAVEL__OP__WHAT_DIED:
         decide_died(frontend, op->died, ret_op, &verdict);
+        break;
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        ret_op->body.remove = *op->remove_group;
+        ret_op->op.remove_group = &ret_op->body.remove;
+        decide_remove(frontend, now, ret_op->op.remove_group, &verdict);
         break;
     default:
         break;

@@ -109,6 +109,7 @@ union frontend_body {
     Gavel__Campaign campaign;
     Gavel__Withdraw withdraw;
     Gavel__CloseSession close;
+    Gavel__RemoveGroup remove;
     Gavel__Refused refused;
 };
 struct frontend_op {
@@ -156,6 +157,9 @@ gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct 
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group);
 
 bool frontend_is_same_process(const struct table_process *process, const Gavel__Process *said);
+/* When anything in a group last changed, as far as this node knows; never before it did. */
+gavel_ns frontend_touched_at(const struct frontend *frontend, const struct table_group *group);
+
 /* Heartbeats of a candidate, as it says. */
 uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate);
 

@@ -65,6 +65,11 @@ gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table
     return applied_by(frontend, group->epoch);
 }
 
+gavel_ns frontend_touched_at(const struct frontend *frontend, const struct table_group *group)
+{
+    return applied_by(frontend, group->touched_revision);
+}
+
 gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session)
 {
     gavel_ns ttl = ns_stretch(ns_from_ms(session->ttl_ms), frontend->drift_ppm);
@@ -257,6 +262,9 @@ bool frontend_hear(struct frontend *frontend, const struct frontend_moment *mome
         return hear_wish(frontend, moment, op->wish);
     case GAVEL__OP__WHAT_LAPSE:
         frontend->counts.lapsed++;
+        return true;
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        frontend->counts.removed++;
         return true;
     case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
         candidate = find_registered(frontend, op->register_candidate);

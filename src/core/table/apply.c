@@ -93,6 +93,8 @@ const char *table_op_group(const Gavel__Op *op)
         return op->refused->group;
     case GAVEL__OP__WHAT_DIED:
         return op->died->group;
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        return op->remove_group->group;
     default:
         return "";
     }
@@ -131,6 +133,8 @@ static enum gavel_status carry_out(struct step *step, const Gavel__Op *op)
         return note_delete(step, op->delete_note);
     case GAVEL__OP__WHAT_REFUSED:
         return step_refuse(step, (enum gavel_status)op->refused->status, "");
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        return group_end(step, op->remove_group);
     default:
         return step_refuse(step, GAVEL_ERR_INVALID, "the operation is not known");
     }

@@ -215,6 +215,16 @@ static enum gavel_status check_refused(const Gavel__Refused *refused, bool is_fr
     return refused->group[0] ? check_group(refused->group, error) : GAVEL_OK;
 }
 
+static enum gavel_status check_remove(const Gavel__RemoveGroup *remove, bool is_from_client,
+                                      struct gavel_error *error)
+{
+    if (is_from_client && remove->has_lapsed)
+        return error_set(error, GAVEL_ERR_INVALID, "only a node may report that a lease has run out");
+    if (!is_from_client && remove->revision == 0)
+        return error_set(error, GAVEL_ERR_INVALID, "the revision of the group to remove is missing");
+    return check_group(remove->group, error);
+}
+
 static enum gavel_status check_pair(const char *group, const char *id, struct gavel_error *error)
 {
     enum gavel_status status = check_group(group, error);
@@ -259,6 +269,8 @@ enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client, struc
         return check_note(op->delete_note->group, op->delete_note->key, error);
     case GAVEL__OP__WHAT_REFUSED:
         return check_refused(op->refused, is_from_client, error);
+    case GAVEL__OP__WHAT_REMOVE_GROUP:
+        return check_remove(op->remove_group, is_from_client, error);
     default:
         return error_set(error, GAVEL_ERR_INVALID,
                          "the operation is not known; is the client newer than the node?");

@@ -209,6 +209,8 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     group->epoch = step->revision;
     if (PLANTED(EPOCH_AGAIN) && group->last_ending == GAVEL__ENDING__ENDING_RESIGNED && last_epoch != 0)
         group->epoch = last_epoch;
+    if (PLANTED(REMOVAL_FORGETS_EPOCH) && last_epoch == 0)
+        group->epoch = 1;
     ASSERT(group->epoch > last_epoch || PLANTED(EPOCH_AGAIN)); /* or nothing could be fenced by it */
     group->version = step->revision;
     group->since_wall_ms = step->wall_ms;

@@ -2,8 +2,8 @@
 
 /*
  * Groups in order of their names. A group comes with the first that is said of
- * it and goes when nothing is left; but one that ever had a mandate stays, so
- * that its epochs never restart.
+ * it and goes when nothing is left; one that ever had a mandate stays until it is
+ * removed (removal.c), so that whoever asks is told who led it last.
  */
 
 #include "base/assert.h"
@@ -202,7 +202,7 @@ void group_attend(struct table *table, struct table_group *group)
         ASSERT(!RB_EMPTY(&table->attention));
 }
 
-static void group_remove(struct table *table, struct table_group *group)
+void group_remove(struct table *table, struct table_group *group)
 {
     if (group->has_attention)
         RB_REMOVE(table_attention, &table->attention, group);
@@ -235,6 +235,7 @@ void group_settle(struct step *step, struct table_group *group, const struct tab
     election_grant(step, group, leaver);
     check_after(step, group);
     step->has_changed = true;
+    group->touched_revision = step->revision;
     if (group->epoch == 0 && !group->is_done && group->candidate_count == 0 && group->note_count == 0) {
         Gavel__Change gone = step_change(GAVEL__CHANGE__KIND__GROUP_GONE, group);
 

@@ -248,12 +248,20 @@ enum gavel_status note_put(struct step *step, const Gavel__PutNote *put)
     return GAVEL_OK;
 }
 
+void note_end(struct step *step, struct table_note *note)
+{
+    Gavel__Change change = step_change(GAVEL__CHANGE__KIND__NOTE_DELETED, note->group);
+
+    change.key = note->key;
+    step_tell(step, &change);
+    note_remove(step->table, note);
+}
+
 enum gavel_status note_delete(struct step *step, const Gavel__DeleteNote *delete_note)
 {
     struct table_group *group = table_group_find(step->table, delete_note->group);
     struct table_note *note = find(step->table, group, delete_note->key);
     enum gavel_status status = check_fence(step, group, delete_note->epoch);
-    Gavel__Change change;
 
     if (status == GAVEL_OK)
         status = check_expected(step, note, delete_note->has_expected, delete_note->expected);
@@ -262,10 +270,7 @@ enum gavel_status note_delete(struct step *step, const Gavel__DeleteNote *delete
     if (!note)
         return step_refuse(step, GAVEL_ERR_NOT_FOUND, "the group has no such note");
     ASSERT(note->group == group);
-    change = step_change(GAVEL__CHANGE__KIND__NOTE_DELETED, group);
-    change.key = note->key;
-    step_tell(step, &change);
-    note_remove(step->table, note);
+    note_end(step, note);
     group_settle(step, group, NULL);
     return GAVEL_OK;
 }

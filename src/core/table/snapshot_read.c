@@ -113,9 +113,10 @@ static bool is_sound_group(const struct table *table, const Gavel__Group *shown)
            shown->n_candidates <= TABLE_CANDIDATES_MAX;
 }
 
-static void set_numbers(struct table_group *group, const Gavel__Group *shown)
+static void set_numbers(const struct table *table, struct table_group *group, const Gavel__Group *shown)
 {
     group->create_revision = shown->create_revision;
+    group->touched_revision = table->revision;
     group->version = shown->version;
     group->epoch = shown->epoch;
     group->is_held = shown->is_held;
@@ -146,7 +147,7 @@ static enum gavel_status read_group(struct table *table, const Gavel__Group *sho
     group = group_new(table, shown->name);
     if (!group)
         return GAVEL_ERR_NO_MEMORY;
-    set_numbers(group, shown);
+    set_numbers(table, group, shown);
     if (!set_texts(group, shown)) {
         group_free(table, group);
         return GAVEL_ERR_NO_MEMORY;

@@ -88,6 +88,10 @@ GAVEL_CHECKED enum gavel_status group_create(struct step *step, const char *name
  * given up the mandate and stays; NULL: nobody. */
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver);
 void group_changed(struct table *table, struct table_group *group);
+/* Takes it out of the table and frees it; it has no notes. */
+void group_remove(struct table *table, struct table_group *group);
+/* An operation removes it, with its notes. ERR_NOT_FOUND, ERR_STATE, ERR_CONFLICT. */
+GAVEL_CHECKED enum gavel_status group_end(struct step *step, const Gavel__RemoveGroup *remove);
 /* Puts it among the groups that need attention, or takes it out. */
 void group_attend(struct table *table, struct table_group *group);
 void groups_done(struct table *table);
@@ -153,6 +157,8 @@ struct table_note *note_add(struct table *table, struct table_group *group, cons
 struct table_note *note_first(const struct table *table);
 struct table_note *note_next(struct table_note *note);
 void note_changed(struct table *table, struct table_note *note);
+/* Deletes it; NOTE_DELETED is told. */
+void note_end(struct step *step, struct table_note *note);
 void notes_done(struct table *table);
 size_t notes_free_some(struct table *table, size_t count); /* returns how many */
 

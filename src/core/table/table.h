@@ -26,6 +26,15 @@
  * What it needs for that, when it last heard of whom, it keeps beside the table
  * (session/heard.h).
  *
+ * Groups end. One that never had a mandate goes with the last that was said of
+ * it. Any other stays until it is removed (RemoveGroup), which is possible while
+ * nobody leads it and nobody takes part. Nothing is left of it, not even its
+ * epoch: the counter is above, whatever it was (a claim may have made it jump, a
+ * new generation of the cluster likewise), is never set back, and is part of
+ * every snapshot. So it is the floor of all epochs that are still to come, of
+ * groups that are made anew as of all others: S1 costs one number for the whole
+ * table.
+ *
  * Who leads. Whenever a group is vacant and a candidate with a session is
  * eligible, apply grants the mandate in the same command: to the successor
  * that was wished or named, else by policy: `first` the lowest
@@ -89,6 +98,16 @@ enum table_command_kind {
 #define TABLE_GENERATION_MAX 4096u
 #define TABLE_HISTORY_CHANGES_MAX 65536u
 #define TABLE_HISTORY_BYTES_MAX (32u << 20)
+
+/*
+ * The operations that a node knows. A node tells its peers which version it knows (Hello), and the leader
+ * proposes nothing that a member may not know: replicas would differ.
+ *
+ *     1   0.6.0
+ *     2   RemoveGroup
+ */
+#define TABLE_VERSION 2u
+#define TABLE_VERSION_REMOVE_GROUP 2u
 
 /* Keys have at least one byte; values may be empty. Any byte may stand in them. Of OPS, value is the protobuf
  * and there is no key. */
@@ -198,6 +217,9 @@ struct table_group {
     uint32_t slot; /* see table_slots */
     char *name;
     uint64_t create_revision;
+    /* The newest change of anything in it, for whoever counts how long nobody has used it; of a group from a
+     * snapshot that of the whole table. Not part of the state: replicas differ in it. */
+    uint64_t touched_revision;
     /* The revision of the last change of the mandate; not of a renewal, nor of a wish. 0: there was never
      * a mandate (only candidates or notes). */
     uint64_t version;

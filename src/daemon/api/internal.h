@@ -310,6 +310,7 @@ void api_get_notes(struct api_call *call);
 void api_get_note(struct api_call *call);
 void api_put_note(struct api_call *call);
 void api_delete_note(struct api_call *call);
+void api_delete_group(struct api_call *call);
 void api_post_campaign(struct api_call *call);
 void api_post_keepalive(struct api_call *call);
 void api_post_resign(struct api_call *call);

@@ -32,6 +32,7 @@ static const struct api_route routes[] = {
     {EVHTTP_REQ_GET, "/groups/{group}/leader/name", "getGroupLeaderName", true, api_get_group_leader_name},
     {EVHTTP_REQ_GET, "/groups", "getGroups", true, api_get_groups},
     {EVHTTP_REQ_GET, "/groups/{group}", "getGroup", true, api_get_group},
+    {EVHTTP_REQ_DELETE, "/groups/{group}", "deleteGroup", true, api_delete_group},
     {EVHTTP_REQ_POST, "/groups/{group}/campaign", "campaign", true, api_post_campaign},
     {EVHTTP_REQ_POST, "/groups/{group}/events", "campaignEvents", true, api_post_own_events},
     {EVHTTP_REQ_POST, "/groups/{group}/keepalive", "keepAlive", true, api_post_keepalive},

@@ -60,6 +60,7 @@ struct daemon_config {
     bool auto_failover;
     uint32_t snapshot_entries; /* compact the log after this many: 10,000 … */
     uint64_t snapshot_bytes;   /* … or this many bytes of them: 64 MiB */
+    gavel_ns group_retention;  /* groups that nobody uses for this long are removed; 0 never: a day */
     enum daemon_start start;
     bool is_confirmed; /* --yes */
     bool accepts_copy; /* --accept-copy: of the data directory */

@@ -151,6 +151,7 @@ static void set_defaults(struct config_draft *draft)
     config->auto_failover = true;
     config->snapshot_entries = 10000;
     config->snapshot_bytes = 64u << 20;
+    config->group_retention = 24 * 3600 * NS_PER_S;
     config->realtime = true;
     config->log_level = LOG_INFO;
     config->log_format = LOG_AUTO;

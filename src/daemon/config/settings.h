@@ -20,6 +20,7 @@ enum config_kind {
     CONFIG_BOOL,            /* bool */
     CONFIG_TIME,            /* gavel_ns, written in milliseconds or as a duration */
     CONFIG_GRACE,           /* gavel_ms, likewise */
+    CONFIG_RETENTION,       /* gavel_ns, a duration of a second or more; 0 is written as "never" */
     CONFIG_BYTES,           /* uint64_t, with KiB, MiB, GiB */
     CONFIG_COUNT,           /* uint32_t */
     CONFIG_PRIORITY,        /* uint8_t */
@@ -56,6 +57,7 @@ enum config_id {
     CONFIG_OF_AUTO_FAILOVER,
     CONFIG_OF_SNAPSHOT_ENTRIES,
     CONFIG_OF_SNAPSHOT_BYTES,
+    CONFIG_OF_GROUP_RETENTION,
     CONFIG_OF_REALTIME,
     CONFIG_OF_LOG_LEVEL,
     CONFIG_OF_LOG_FORMAT,

@@ -107,6 +107,19 @@ static enum gavel_status read_time(const char *text, bool is_named_ms, gavel_ns 
     return GAVEL_OK;
 }
 
+static enum gavel_status read_retention(const char *text, gavel_ns *ret_time, struct gavel_error *error)
+{
+    gavel_ms ms = 0;
+
+    if (strcasecmp(text, "never") != 0 && duration_parse(text, &ms, error) != GAVEL_OK)
+        return GAVEL_ERR_INVALID;
+    if (strcasecmp(text, "never") != 0 && ms < 1000)
+        return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is shorter than 1s; to keep all, say never",
+                         text);
+    *ret_time = ns_from_ms(ms);
+    return GAVEL_OK;
+}
+
 static enum gavel_status read_word(const struct config_setting *setting, const char *text, void *at,
                                    struct gavel_error *error)
 {
@@ -149,6 +162,8 @@ enum gavel_status config_value_read(struct config_draft *draft, const struct con
             return GAVEL_ERR_INVALID;
         *(gavel_ms *)at = ms_from_ns(time);
         return GAVEL_OK;
+    case CONFIG_RETENTION:
+        return read_retention(text, at, error);
     case CONFIG_BYTES:
         return read_bytes(text, at, error);
     case CONFIG_COUNT:

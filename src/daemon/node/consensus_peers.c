@@ -134,8 +134,11 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
 
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
-    const struct node_described said = {
-        .id = hello->node, .name = hello->name, .address = hello->address, .api = hello->api};
+    const struct node_described said = {.id = hello->node,
+                                        .name = hello->name,
+                                        .address = hello->address,
+                                        .api = hello->api,
+                                        .table_version = hello->table_version};
 
     if (hello->founding == 0 || hello->founding == c->node.raft.founding)
         consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */

@@ -43,6 +43,7 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .process = c->node.raft.state.start,
         .founding = raft_founding(&c->node.raft),
         .is_founded = c->node.raft.founding != 0,
+        .table_version = TABLE_VERSION,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);

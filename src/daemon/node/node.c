@@ -45,6 +45,8 @@ static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, stru
     restore.seed = entropy_u64();
     if (status == GAVEL_OK)
         status = node_init(&c->node, c->table, &settings, &restore, clock_now(), error);
+    if (status == GAVEL_OK)
+        c->node.frontend.retention = c->config->group_retention;
     if (status == GAVEL_OK && node_actions_init(&c->actions) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     disk_restore_done(&restore);
@@ -135,10 +137,14 @@ static void introduce(struct consensus *c)
     for (; count < config->peer_count; count++) {
         const struct daemon_peer *peer = &config->peers[count];
 
-        nodes[count] = (struct node_described){peer->id, peer->name, peer->address, peer->api};
+        nodes[count] = (struct node_described){
+            .id = peer->id, .name = peer->name, .address = peer->address, .api = peer->api};
     }
-    nodes[count++] =
-        (struct node_described){config->id, config->node, config->advertise, config->api_advertise};
+    nodes[count++] = (struct node_described){.id = config->id,
+                                             .name = config->node,
+                                             .address = config->advertise,
+                                             .api = config->api_advertise,
+                                             .table_version = TABLE_VERSION};
     node_introduce(&c->node, id_of_node, nodes, count);
 }
 

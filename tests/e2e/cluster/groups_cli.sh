@@ -84,6 +84,55 @@ test_notes_are_written_read_listed_and_deleted() {
     same "$("$GAVEL" note get jobs large | cmp - "$scratch/largest" && echo same)" same
 }
 
+is_gone() {
+    local all
+    all=$("$GAVEL" groups --json) && [[ $all != *"\"$1\""* ]]
+}
+resign_of() { same "$(code_of n3 "/groups/$1/resign" -d "{\"session\":\"$(data_of "$2" session | "$JSON_GET" session)\"}")" 200; }
+
+test_an_operator_deletes_a_group_that_nobody_uses() {
+    local old new
+    three
+    expect 1 "$GAVEL" group delete none
+    has "$errors" 'there is no group "none"'
+    expect 2 "$GAVEL" group remove none
+    campaign n1 jobs a
+    await is_led_by jobs a
+    old=$(epoch_of_group jobs)
+    expect 1 "$GAVEL" group delete jobs --force
+    has "$errors" '"a" leads group "jobs"'
+    expect 0 "$GAVEL" note put jobs k v
+    resign_of jobs a
+    expect 1 "$GAVEL" group delete jobs
+    has "$errors" "1 note"
+    same "$("$GAVEL" group delete jobs --force --json | "$JSON_GET" success group)" $'true\tjobs'
+    is_gone jobs || fail "jobs is still there"
+    campaign n2 jobs b
+    await is_led_by jobs b
+    new=$(epoch_of_group jobs)
+    ((new > old)) || fail "epoch $new after $old"
+}
+
+test_a_group_that_nobody_uses_is_removed() {
+    local name old new
+    cluster n1 n2 n3
+    for name in n1 n2 n3; do configure "$name" "group_retention: 1s"; done
+    begin n1 n2 n3
+    export GAVEL_CLUSTER="127.0.0.1:${api_of[n1]},127.0.0.1:${api_of[n2]},127.0.0.1:${api_of[n3]}"
+    await agree
+    campaign n1 kept a
+    campaign n1 jobs c
+    await is_led_by jobs c
+    old=$(epoch_of_group jobs)
+    resign_of jobs c
+    await is_gone jobs
+    same "$("$GAVEL" leader --group kept)" a
+    campaign n2 jobs b
+    await is_led_by jobs b
+    new=$(epoch_of_group jobs)
+    ((new > old)) || fail "epoch $new after $old"
+}
+
 test_a_former_leader_cannot_write_and_a_watch_tells_of_the_change() {
     local old new
     three

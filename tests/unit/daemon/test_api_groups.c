@@ -187,7 +187,7 @@ static void test_bad_names_are_refused(void **state)
     (void)http_expect_error(*state, "/groups/", NULL, 404, GAVEL_ERR_NOT_FOUND);
     (void)http_expect_error(*state, "/groups/a/b/leader", NULL, 404, GAVEL_ERR_NOT_FOUND);
     (void)http_expect_error(*state, "/groups?prefix=%00", NULL, 400, GAVEL_ERR_INVALID);
-    assert_int_equal(http_ask_method(*state, "DELETE", "/groups/g", NULL, "")->code, 405);
+    assert_int_equal(http_ask_method(*state, "PUT", "/groups/g", NULL, "")->code, 405);
     assert_int_equal(http_ask_method(*state, "PUT", "/groups/g/notes", "x", "")->code, 405);
     assert_int_equal(http_ask_method(*state, "HEAD", "/groups/g/watch", NULL, "")->code, 405);
 }
@@ -397,6 +397,35 @@ static void test_what_cannot_be_handed_over_is_refused(void **state)
     listener_leave(a);
 }
 
+static void delete (struct api_frontend *frontend, const char *path, long code, const char *text)
+{
+    struct http_answer *answer = http_ask_method(frontend, "DELETE", path, NULL, "");
+
+    if (answer->code != code || !strstr(answer->body, text))
+        fail_msg("%s: %ld instead of %ld %s: %s", path, answer->code, code, text, answer->body);
+}
+
+static void test_a_group_is_deleted_once_nobody_uses_it(void **state)
+{
+    struct listener *a;
+    uint64_t epoch;
+
+    delete (*state, "/groups/g", 404, "ERR_NOT_FOUND");
+    a = listener_campaign(*state, "g", "a", "");
+    epoch = listener_elected(a);
+    delete (*state, "/groups/g", 409, "\\\"a\\\" leads group");
+    delete (*state, "/groups/g?force=true", 409, "ERR_STATE"); /* no force ends a mandate */
+    delete (*state, "/groups/g?force=x", 400, "ERR_INVALID");
+    listener_resign(*state, a, "g");
+    assert_int_equal(http_ask_method(*state, "PUT", "/groups/g/notes/k", "v", "")->code, 200);
+    delete (*state, "/groups/g", 409, "1 note");
+    delete (*state, "/groups/g?force=true", 200, "\"success\":true,\"group\":\"g\"");
+    (void)http_expect_error(*state, "/groups/g", NULL, 404, GAVEL_ERR_NOT_FOUND);
+    a = listener_campaign(*state, "g", "a", "");
+    assert_true(listener_elected(a) > epoch);
+    listener_leave(a);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
@@ -415,6 +444,7 @@ int main(void)
         TEST(test_a_transfer_is_answered_when_the_other_leads),
         TEST(test_a_transfer_that_takes_too_long_is_rolled_back),
         TEST(test_what_cannot_be_handed_over_is_refused),
+        TEST(test_a_group_is_deleted_once_nobody_uses_it),
     };
 
     return cmocka_run_group_tests_name("api groups", tests, NULL, NULL);

@@ -135,6 +135,7 @@ static const char everything[] = "cluster: demo\n"
                                  "auto_failover: false\n"
                                  "snapshot_entries: 500\n"
                                  "snapshot_bytes: 8MiB\n"
+                                 "group_retention: 7d\n"
                                  "realtime: no\n"
                                  "log_level: debug\n"
                                  "log: json\n"
@@ -181,6 +182,7 @@ static void test_every_key_is_read(void **state)
     assert_false(c->auto_failover);
     assert_int_equal(c->snapshot_entries, 500);
     assert_true(c->snapshot_bytes == 8u << 20);
+    assert_true(c->group_retention == 7 * 86400 * NS_PER_S);
     assert_false(c->realtime);
     assert_int_equal(c->log_level, LOG_DEBUG);
     assert_int_equal(c->log_format, LOG_JSON);
@@ -228,6 +230,7 @@ static void test_defaults_are_those_of_the_manual(void **state)
     assert_true(c->data_bytes_max == 1u << 30);
     assert_int_equal(c->snapshot_entries, 10000);
     assert_true(c->snapshot_bytes == 64u << 20);
+    assert_true(c->group_retention == 86400 * NS_PER_S);
     assert_int_equal(c->peer_count, 1);
     assert_string_equal(c->peers[0].name, "n1");
     assert_string_equal(c->peers[0].api, "127.0.0.1:7500");

@@ -62,8 +62,10 @@ static raft_id id_of_name(const char *name) { return (raft_id)(name[0] - 'a' + 1
 
 static void introduce(struct node *node)
 {
-    static const struct node_described nodes[NODES] = {
-        {1, "a", "a:1", ""}, {2, "b", "b:1", ""}, {3, "c", "c:1", ""}, {4, "d", "d:1", ""}};
+    static const struct node_described nodes[NODES] = {{.id = 1, .name = "a", .address = "a:1", .api = ""},
+                                                       {.id = 2, .name = "b", .address = "b:1", .api = ""},
+                                                       {.id = 3, .name = "c", .address = "c:1", .api = ""},
+                                                       {.id = 4, .name = "d", .address = "d:1", .api = ""}};
 
     node_introduce(node, id_of_name, nodes, NODES);
 }
@@ -506,6 +508,32 @@ static void test_a_greeting_makes_an_address_known(void **state)
     assert_int_equal(f->actions.count, 0);
 }
 
+/* Replicas would differ if a member got an operation that it does not know. */
+static void test_groups_are_removed_only_if_all_members_know_how(void **state)
+{
+    struct fixture *f = *state;
+    struct node_described said = {.name = "b", .address = "b:1", .api = ""};
+    unsigned leader;
+
+    run(f, 3 * NS_PER_S);
+    leader = leader_of(f);
+    assert_false(f->nodes[leader].node.frontend.may_remove);
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == leader)
+            continue;
+        assert_false(f->nodes[leader].node.frontend.may_remove);
+        said.id = i + 1;
+        said.table_version = TABLE_VERSION;
+        (void)feed(f, leader, (struct node_event){.kind = NODE_GREETED, .greeting = &said});
+        run(f, 200 * NS_PER_MS);
+    }
+    assert_true(f->nodes[leader].node.frontend.may_remove);
+    said.table_version = 0; /* it was started again, with an older program */
+    (void)feed(f, leader, (struct node_event){.kind = NODE_GREETED, .greeting = &said});
+    run(f, 200 * NS_PER_MS);
+    assert_false(f->nodes[leader].node.frontend.may_remove);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -523,6 +551,7 @@ int main(void)
         TEST(test_members_change_while_entries_are_on_their_way),
         TEST(test_work_that_failed_ends_its_own_claim_only),
         TEST(test_a_node_that_ends_hands_over_first),
+        TEST(test_groups_are_removed_only_if_all_members_know_how),
         TEST(test_a_greeting_makes_an_address_known),
     };
 

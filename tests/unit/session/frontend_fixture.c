@@ -210,6 +210,16 @@ Gavel__Op *op_leave(struct fixture *f, const char *group, const char *id, uint64
     return &any->op;
 }
 
+Gavel__Op *op_remove(struct fixture *f, const char *group, bool is_forced)
+{
+    struct any_op *any = next_op(f, GAVEL__OP__WHAT_REMOVE_GROUP);
+
+    gavel__remove_group__init(&any->remove);
+    any->remove.group = text(group);
+    any->remove.is_forced = is_forced;
+    return &any->op;
+}
+
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value)
 {
     struct any_op *any = next_op(f, GAVEL__OP__WHAT_PUT_NOTE);

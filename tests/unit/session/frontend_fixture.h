@@ -43,6 +43,7 @@ struct any_op {
         Gavel__DeleteNote delete_note;
         Gavel__Lapse lapse;
         Gavel__Died died;
+        Gavel__RemoveGroup remove;
     };
 };
 
@@ -90,6 +91,7 @@ Gavel__Op *op_wish(struct fixture *f, const char *group, const char *successor);
 Gavel__Op *op_leave(struct fixture *f, const char *group, const char *id, uint64_t instance);
 Gavel__Op *op_register(struct fixture *f, const char *group, const char *id, uint64_t instance,
                        uint64_t beats);
+Gavel__Op *op_remove(struct fixture *f, const char *group, bool is_forced);
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value);
 
 /* Hands a request in; flush and commit are up to the test. */

@@ -35,6 +35,7 @@ static void make_hello(struct peer_hello *hello)
     hello->began_at = 7;
     hello->founding = UINT64_C(0x8877665544332211);
     hello->is_founded = true;
+    hello->table_version = 2;
 }
 
 static void make_certificate(struct raft_certificate *certificate, enum raft_certificate_kind kind)
