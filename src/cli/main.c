@@ -8,8 +8,12 @@ static const struct flag once_flags[] = {
     {"key", FLAG_TEXT, "KEY", "a name for the work, such as nightly-2026-11-15"},
     {"no-wait", FLAG_SWITCH, NULL,
      "if another candidate runs it, end with exit code 8 instead of standing by"},
+    {"keep", FLAG_DURATION, "DURATION",
+     "how long the record of a success must be kept; a cluster then removes it (default: 90d)"},
     {"forget", FLAG_SWITCH, NULL,
      "run nothing; allow the work of this key to be done again, with a higher epoch"},
+    {"list", FLAG_SWITCH, NULL, "run nothing; show all keys, also those that failed or run now"},
+    {"prefix", FLAG_BEGINNING, "TEXT", "for --list: only keys that begin with this"},
     {0},
 };
 

@@ -7,6 +7,7 @@
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
+#include "lib/outcome.h"
 #include "lib/view.h"
 #include "os/clock.h"
 
@@ -119,6 +120,22 @@ enum gavel_status gavel_finish(struct gavel_candidate *candidate)
     command = command_new(COMMAND_FINISH, candidate);
     if (!command)
         return GAVEL_ERR_NO_MEMORY;
+    command_enqueue(candidate->gavel, command);
+    return GAVEL_OK;
+}
+
+enum gavel_status lib_tell_outcome(struct gavel_candidate *candidate, const struct outcome *outcome)
+{
+    struct command *command;
+
+    if (candidate->is_single)
+        return GAVEL_ERR_STATE;
+    if (has_ended(candidate))
+        return GAVEL_ERR_STOPPED;
+    command = command_new(COMMAND_OUTCOME, candidate);
+    if (!command)
+        return GAVEL_ERR_NO_MEMORY;
+    command->outcome = *outcome;
     command_enqueue(candidate->gavel, command);
     return GAVEL_OK;
 }

@@ -49,6 +49,49 @@ test_a_failure_is_not_recorded_and_the_next_may_try() {
     same "$(state_of k)" "done"
 }
 
+listed() { "$GAVEL" once --store "$store" --list --json | "$JSON_GET" "$@"; }
+
+test_all_keys_are_listed_with_what_came_of_them() {
+    expect 0 "$GAVEL" store ping --store "$store" --count 1 # a group that is no key
+    same "$(listed keys.#)" 0
+    expect 3 "$GAVEL" once --store "$store" --id a --key job-1 -- sh -c 'exit 3'
+    expect 0 "$GAVEL" once --store "$store" --id b --key job-1 --keep 10d -- true
+    expect 4 "$GAVEL" once --store "$store" --id c --key other -- sh -c 'exit 4'
+    same "$(listed keys.# keys.0.key keys.0.state keys.0.by keys.0.exit_code keys.0.attempts)" $'2\tjob-1\tdone\tb\t0\t2'
+    same "$(listed keys.1.key keys.1.state keys.1.by keys.1.exit_code keys.1.attempts keys.1.keep_until)" $'other\tfailed\tc\t4\t1\tnull'
+    same "$("$GAVEL" once --store "$store" --list --prefix oth --json | "$JSON_GET" keys.# keys.0.key)" $'1\tother'
+    expect 0 "$GAVEL" once --store "$store" --list
+    has "$output" "job-1"
+    gated d k
+    await lines attempts 1
+    same "$(listed keys.1.key keys.1.state keys.1.by keys.1.exit_code)" $'k\trunning\td\tnull'
+    touch "$scratch/gate"
+    ended d 0
+    expect 0 "$GAVEL" once --store "$store" --forget job-1
+    same "$(listed keys.0.key keys.0.state)" $'job-1\tforgotten'
+    expect 2 "$GAVEL" once --store "$store" --list --key k
+    expect 2 "$GAVEL" once --store "$store" --prefix k --key k -- true
+}
+
+listed_keys() { "$GAVEL" once --store "$store" --list --json; }
+another=0
+is_deleted() {
+    expect 0 "$GAVEL" once --store "$store" --key "another-$((++another))" -- true
+    local all
+    all=$(listed_keys) && [[ $all != *'"old"'* ]]
+}
+
+test_a_record_goes_when_its_time_is_over_and_the_epoch_goes_on() {
+    expect 3 "$GAVEL" once --store "$store" --key old --keep 1s -- sh -c 'exit 3'
+    expect 0 "$GAVEL" once --store "$store" --key old --keep 1s -- sh -c 'echo "$GAVEL_EPOCH"'
+    same "$output" 2
+    expect 0 "$GAVEL" once --store "$store" --key kept -- true
+    await is_deleted
+    has "$(listed_keys)" '"kept"'
+    expect 0 "$GAVEL" once --store "$store" --key old -- sh -c 'echo "$GAVEL_EPOCH"'
+    ((output > 2)) || fail "epoch $output after 2"
+}
+
 test_who_stands_by_ends_when_the_other_has_done_it() {
     gated a k
     await lines attempts 1

@@ -116,7 +116,7 @@ _gavel() {
             return
         fi
         list="$common $place $who $settings $work $run"
-        [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --forget"
+        [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --keep --forget --list --prefix"
         ;;
     elect) list="$common $place $who $settings --events" ;;
     agent) list="$common $place $who $settings --listen --token-file --drain --no-drain --alive-within" ;;

@@ -6,9 +6,12 @@
  * A key is a group of its own. Who leads it runs the command; a success closes
  * the group for good, in the same write that gives the mandate up. So there
  * may be several attempts, one after the other and never two at a time, and
- * the record of one success.
+ * the record of one success. The release also leaves what came of the attempt
+ * (base/outcome.h), in the same write; once_list.c shows it.
  */
+#include "cli/run/once.h"
 #include "base/error.h"
+#include "base/outcome.h"
 #include "cli/group/leadership.h"
 #include "cli/run/run_plan.h"
 #include "os/clock.h"
@@ -16,14 +19,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP_PREFIX "once:"
-
 /* The group of the key, in *buffer, which has room for any. */
-static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t size,
-                                    struct gavel_error *error)
+static enum gavel_status name_group(const char *key, char *buffer, size_t size, struct gavel_error *error)
 {
-    const char *key = cli_flag_text(cli, "key");
-    size_t longest = NAME_MAX_BYTES - strlen(GROUP_PREFIX);
+    size_t longest = NAME_MAX_BYTES - strlen(ONCE_PREFIX);
     enum gavel_status status;
 
     if (!key)
@@ -37,7 +36,7 @@ static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t 
     if (strlen(key) > longest)
         return error_set(error, GAVEL_ERR_INVALID, "the key is longer than %zu bytes; choose a shorter one",
                          longest);
-    (void)snprintf(buffer, size, GROUP_PREFIX "%s", key);
+    (void)snprintf(buffer, size, ONCE_PREFIX "%s", key);
     return GAVEL_OK;
 }
 
@@ -90,7 +89,7 @@ static enum gavel_status reopen(const struct onlooker *onlooker, const char *gro
         return status;
     if (leadership.state != LEADERSHIP_DONE)
         return error_set(error, GAVEL_ERR_NOT_FOUND, "\"%.100s\" is not done, so there is nothing to forget",
-                         group + strlen(GROUP_PREFIX));
+                         group + strlen(ONCE_PREFIX));
     request.expected_version = leadership.record.version;
     status = onlooker_call(onlooker, &request, &reply, error);
     store_reply_done(&reply);
@@ -125,18 +124,45 @@ static int run(const struct cli *cli, int argc, char **argv)
         return run_plan_fail(cli, &error);
     plan.is_once = true;
     plan.waits = !cli_flag_is_set(cli, "no-wait");
+    plan.keep_s = cli_flag_duration(cli, "keep", OUTCOME_KEEP_S * 1000) / 1000;
     code = is_done(cli) ? CLI_EXIT_OK : runner_run(cli, &plan);
     run_plan_done(&plan);
     return code;
 }
 
+/* Flags that would have no effect are mistakes. */
+static enum gavel_status check_flags(const struct cli *cli, int argc, struct gavel_error *error)
+{
+    bool lists = cli_flag_is_set(cli, "list");
+
+    if (lists && (argc > 0 || cli_flag_is_set(cli, "key") || cli_flag_is_set(cli, "forget") ||
+                  cli_flag_is_set(cli, "keep") || cli_flag_is_set(cli, "no-wait")))
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "--list runs nothing and shows all keys; leave out the command, and narrow it with --prefix");
+    if (!lists && cli_flag_is_set(cli, "prefix"))
+        return error_set(error, GAVEL_ERR_INVALID, "--prefix is for --list");
+    if (cli_flag_duration(cli, "keep", 1000) < 1000)
+        return error_set(error, GAVEL_ERR_INVALID, "--keep is shorter than 1s");
+    return GAVEL_OK;
+}
+
 int command_once(const struct cli *cli, int argc, char **argv)
 {
+    const char *key = cli_flag_text(cli, "key");
     struct gavel_error error = {0};
     char group[NAME_MAX_BYTES + 1];
     struct cli own = *cli;
 
-    if (name_group(cli, group, sizeof group, &error) != GAVEL_OK ||
+    if (check_flags(cli, argc, &error) != GAVEL_OK)
+        return cli_fail(cli, error.status, "%s", error.message);
+    if (cli_flag_is_set(cli, "list"))
+        return once_list(cli, cli_flag_text(cli, "prefix"));
+    if (!key && cli_flag_is_set(cli, "forget") && argc == 1) { /* --forget KEY */
+        key = argv[0];
+        argc = 0;
+    }
+    if (name_group(key, group, sizeof group, &error) != GAVEL_OK ||
         check_store(&cli->config, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     own.config.group = group;

@@ -24,6 +24,7 @@ struct run_plan {
     gavel_ms cool_down_ms; /* not eligible for this long after too many restarts */
     bool has_prefix;       /* output of the children line by line, with their names */
     bool is_once;          /* gavel once: success closes the group for good */
+    int64_t keep_s;        /* gavel once: how long the record of a success must stay */
     bool waits;            /* gavel once: stand by while another runs it */
     const char *id;        /* of the candidate; never NULL */
     struct arena arena;    /* holds what the others point to */

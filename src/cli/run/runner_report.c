@@ -3,6 +3,7 @@
 /* What the guard reports, what follows from it, and with which exit code a run ends. */
 #include "cli/run/runner_state.h"
 
+#include "lib/outcome.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -49,9 +50,23 @@ static void cool_down(struct runner *runner)
     runner_update_eligibility(runner, clock_now());
 }
 
+/* For `gavel once --list`; it goes into the record with the release, which needs no further call. Without
+ * memory the record has none. */
+static void tell_outcome(struct runner *runner)
+{
+    const struct outcome outcome = {.exit_code = exit_code_of_status(runner->status),
+                                    .ended_wall_ms = clock_wall_ms(),
+                                    .took_ms = ms_from_ns(clock_now() - atomic_load(&runner->run_ordered_at)),
+                                    .keep_s = runner->plan->keep_s};
+
+    if (runner->plan->is_once && runner->candidate)
+        (void)!lib_tell_outcome(runner->candidate, &outcome);
+}
+
 static void command_ended(struct runner *runner, const struct guard_report *report)
 {
     runner->status = report->cause_status;
+    tell_outcome(runner);
     if (runner->plan->is_once && runner->candidate && exit_code_of_status(report->cause_status) == 0)
         runner_finish_once(runner);
     else

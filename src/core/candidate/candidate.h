@@ -40,6 +40,7 @@
 #ifndef CORE_CANDIDATE_CANDIDATE_H
 #define CORE_CANDIDATE_CANDIDATE_H
 
+#include "base/outcome.h"
 #include "base/prng.h"
 #include "base/record.h"
 #include "base/request.h"
@@ -93,6 +94,7 @@ enum candidate_event_kind {
     CANDIDATE_WORK_STOPPED, /* after WORK_STOP: nothing of the work is left */
     CANDIDATE_RESIGN,       /* hand over, if leader */
     CANDIDATE_FINISH,       /* the work is done: close the group for good and end */
+    CANDIDATE_OUTCOME,      /* what came of the work: the next release leaves it in the record */
     CANDIDATE_ENSURE,       /* see candidate_event.ensure */
     CANDIDATE_SET_ELIGIBLE,
     CANDIDATE_STOP, /* release, leave, end */
@@ -120,6 +122,7 @@ struct candidate_event {
         struct {
             enum gavel_loss loss; /* unless NONE, the mandate is lost: its work was killed */
         } stop;
+        struct outcome outcome; /* without attempts: these we count */
         bool eligible;
     };
 };
@@ -213,6 +216,9 @@ struct candidate {
     bool is_stopping;              /* STOP was asked for */
     bool is_leaving;               /* LEAVE was sent */
     bool is_finishing;             /* FINISH was asked for, so the release closes the group */
+    bool has_outcome;              /* OUTCOME was told … */
+    struct outcome outcome;        /* … and this is it */
+    uint32_t attempts;             /* before ours, as the record that we claimed said */
     enum gavel_status stop_status; /* why we end */
     char stop_message[384];        /* the same in words; "": trouble tells */
     char trouble[256];             /* the store's words on its last failure */

@@ -59,6 +59,18 @@ static void ring_leader(struct candidate *c)
     act(c, CANDIDATE_RING_ONE)->address = c->ring_address;
 }
 
+/* Attempts at the work before ours, as far as the record says. One that died has left no word, and has taken
+ * that of those before it along; but it was one. */
+static uint32_t attempts_before(const struct candidate *c)
+{
+    const struct record *record = &c->seen.record;
+    struct outcome outcome;
+
+    if (c->seen.is_found && !record->held && outcome_read(record->successor, &outcome))
+        return outcome.attempts;
+    return c->seen.is_found && (record->held || record->loss != GAVEL_LOSS_NONE);
+}
+
 static void claim(struct candidate *c, enum vacancy vacancy)
 {
     struct store_request request = call_request(c, STORE_CLAIM);
@@ -71,6 +83,7 @@ static void claim(struct candidate *c, enum vacancy vacancy)
      * ours. */
     if (!c->is_claim_open)
         c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
+    c->attempts = attempts_before(c);
     request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
     request.must_be_expired = vacancy == VACANCY_TIMED_OUT;
     request.record.epoch = c->fence.newest;
@@ -145,7 +158,7 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
         .policy = c->settings.policy,
         .id = c->id,
         .priority = c->priority,
-        .first_choice = is_lost ? "" : record->successor,
+        .first_choice = is_lost || outcome_is(record->successor) ? "" : record->successor,
         .excluded = is_cold_start(c) ? "" : record->holder, /* or it has come back since */
         .observation = is_cold_start(c) ? observed_ns(c) : 0,
     };

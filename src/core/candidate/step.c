@@ -162,6 +162,10 @@ static void handle(struct candidate *c, const struct candidate_event *event)
     case CANDIDATE_FINISH:
         finish_begin(c);
         break;
+    case CANDIDATE_OUTCOME:
+        c->outcome = event->outcome;
+        c->has_outcome = true;
+        break;
     case CANDIDATE_ENSURE:
         ensure(c, event->ensure.epoch, event->ensure.force, event->ensure.desired);
         break;

@@ -37,6 +37,10 @@ void stop_send_release(struct candidate *c)
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
     memcpy(request.record.successor, c->successor, sizeof request.record.successor);
+    if (c->has_outcome) { /* whoever has one ends, and names nobody */
+        c->outcome.attempts = c->attempts < UINT32_MAX ? c->attempts + 1 : c->attempts;
+        outcome_write(&c->outcome, request.record.successor);
+    }
     request.record.done = c->is_finishing;
     request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */

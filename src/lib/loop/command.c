@@ -112,6 +112,10 @@ static enum gavel_status run(struct command *command)
     case COMMAND_FINISH:
         event.kind = CANDIDATE_FINISH;
         break;
+    case COMMAND_OUTCOME:
+        event.kind = CANDIDATE_OUTCOME;
+        event.outcome = command->outcome;
+        break;
     case COMMAND_ENSURE:
         event.kind = CANDIDATE_ENSURE;
         event.ensure.epoch = command->epoch;

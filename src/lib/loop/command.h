@@ -8,6 +8,7 @@
 #ifndef LIB_LOOP_COMMAND_H
 #define LIB_LOOP_COMMAND_H
 
+#include "base/outcome.h"
 #include "base/record.h"
 
 #include <gavel/gavel.h>
@@ -19,6 +20,7 @@ enum command_kind {
     COMMAND_STOP,
     COMMAND_RESIGN,
     COMMAND_FINISH,
+    COMMAND_OUTCOME,
     COMMAND_ENSURE,
     COMMAND_SET_ELIGIBLE,
     COMMAND_SUBSCRIBE,
@@ -36,6 +38,7 @@ struct command {
     uint64_t id;                       /* UNSUBSCRIBE */
     uint64_t epoch;                    /* ENSURE: of the leader that the caller saw; 0 if it saw none */
     struct subscription *subscription; /* SUBSCRIBE; handed over */
+    struct outcome outcome;            /* OUTCOME */
     char name[NAME_MAX_BYTES + 1];     /* RESIGN: successor; ENSURE: desired */
 };
 

@@ -266,10 +266,14 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
             request->group, sqlite->shown);
         return SQLITE_OK;
     }
+    if (request->op == STORE_CLAIM && kind == ROW_NONE)
+        row.record.epoch = row.record.version = sqlite_floor(sqlite);
     now = read_now(sqlite);
     status = rules_apply(&row, request, &now);
     if (status == GAVEL_OK) {
         code = save(sqlite, request, &row);
+        if (!code && request->op == STORE_RELEASE && request->record.done)
+            code = sqlite_forget_outcomes(sqlite, now.wall_ms);
         if (code)
             return code;
     }

@@ -141,6 +141,14 @@ GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sq
                                                    struct gavel_error *error);
 
 /*
+ * forget.c, within a transaction. Deletes records of `gavel once` whose time is over; a code of SQLite only
+ * if the transaction is gone. And the highest epoch and version of all that were deleted: rows that are new
+ * begin above; 0 if there were none.
+ */
+GAVEL_CHECKED int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms);
+uint64_t sqlite_floor(struct sqlite_store *sqlite);
+
+/*
  * mandate.c and registry.c: one request inside a transaction. Return SQLITE_OK
  * when the reply is filled in, even with a refusal; any other code means that
  * the transaction must be rolled back.

@@ -67,6 +67,27 @@ test_commands_work_as_on_any_store() {
 }
 
 # One list of addresses is enough: the nodes tell where their API is.
+keys() { "$GAVEL" once --store "$store" --list --json; }
+has_no_key() {
+    local all
+    all=$(keys) && [[ $all != *"\"$1\""* ]]
+}
+
+test_keys_of_once_are_listed_and_removed_when_their_time_is_over() {
+    local epoch
+    export GAVELD_GROUP_RETENTION=1s
+    serving
+    expect 3 "$GAVEL" once --store "$store" --id a --key other --keep 1d -- sh -c 'echo "$GAVEL_EPOCH"; exit 3'
+    expect 0 "$GAVEL" once --store "$store" --id b --key kept -- true
+    expect 0 "$GAVEL" once --store "$store" --id b --key old --keep 1s -- sh -c 'echo "$GAVEL_EPOCH"'
+    epoch=$output
+    await has_no_key old
+    await has_no_key other # a failure is no reason to keep the group
+    same "$(keys | "$JSON_GET" keys.# keys.0.key keys.0.state keys.0.by keys.0.exit_code keys.0.attempts)" $'1\tkept\tdone\tb\t0\t1'
+    expect 0 "$GAVEL" once --store "$store" --id c --key old -- sh -c 'echo "$GAVEL_EPOCH"'
+    ((output > epoch)) || fail "epoch $output after $epoch"
+}
+
 test_the_url_of_the_store_serves_the_commands_for_nodes() {
     local target
     serving

@@ -164,6 +164,50 @@ static void test_the_group_is_closed_only_after_the_work_has_stopped(void **stat
     (void)expect_end(f, GAVEL_OK);
 }
 
+static void tell_outcome(struct fixture *f, int exit_code)
+{
+    candidate_step(
+        &f->candidate,
+        &(struct candidate_event){
+            .kind = CANDIDATE_OUTCOME,
+            .now = ns_from_ms(++f->now),
+            .outcome = {.exit_code = exit_code, .ended_wall_ms = 1000, .took_ms = 50, .keep_s = 60}},
+        &f->actions);
+}
+
+static void test_the_release_leaves_the_outcome_in_the_record(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome outcome;
+
+    lead(f);
+    f->candidate.attempts = 2; /* as the record said that it claimed */
+    tell_outcome(f, 0);
+    feed(f, CANDIDATE_FINISH);
+    feed(f, CANDIDATE_WORK_STOPPED);
+    assert_true(outcome_read(sent(f, STORE_RELEASE)->record.successor, &outcome));
+    assert_true(sent(f, STORE_RELEASE)->record.done);
+    assert_int_equal(outcome.exit_code, 0);
+    assert_int_equal(outcome.took_ms, 50);
+    assert_int_equal(outcome.attempts, 3);
+    assert_int_equal(outcome.keep_s, 60);
+}
+
+static void test_a_failure_leaves_its_outcome_too_and_closes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome outcome;
+
+    lead(f);
+    tell_outcome(f, 3);
+    feed(f, CANDIDATE_STOP);
+    feed(f, CANDIDATE_WORK_STOPPED);
+    assert_true(outcome_read(sent(f, STORE_RELEASE)->record.successor, &outcome));
+    assert_false(sent(f, STORE_RELEASE)->record.done);
+    assert_int_equal(outcome.exit_code, 3);
+    assert_int_equal(outcome.attempts, 1);
+}
+
 static void test_a_resignation_does_not_close_the_group(void **state)
 {
     struct fixture *f = *state;
@@ -337,6 +381,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_group_is_closed_only_after_the_work_has_stopped),
+        TEST(test_the_release_leaves_the_outcome_in_the_record),
+        TEST(test_a_failure_leaves_its_outcome_too_and_closes_nothing),
         TEST(test_a_resignation_does_not_close_the_group),
         TEST(test_a_lost_answer_is_settled_by_reading_the_nonce_back),
         TEST(test_who_took_over_meanwhile_is_not_touched),

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Records of `gavel once` whose time is over are deleted when another success is
+ * recorded, in its transaction: no call and no sync more. Only such records are,
+ * and only those that nobody holds.
+ *
+ * A key that comes again later must have a higher epoch than before (S1), and a
+ * version that nobody has seen. So the highest number of all deleted rows is kept
+ * as one mark, `floor`, and every row that is made anew begins above it.
+ *
+ * Gavel of before 0.7.0 does not know the floor. If it shares the file, it may
+ * begin a deleted key at epoch 1 again; docs/STORES.md says so.
+ */
+#include "store/sqlite/sqlite.h"
+
+#define OVER                                                                                                 \
+    " FROM groups WHERE name >= 'once:' AND name < 'once;' AND held <> 1 AND successor LIKE 'outcome %%'"    \
+    " AND instr(successor, ' ended=') > 0 AND instr(successor, ' keep=') > 0"                                \
+    " AND CAST(substr(successor, instr(successor, ' ended=') + 7) AS INTEGER)"                               \
+    " + 1000 * CAST(substr(successor, instr(successor, ' keep=') + 6) AS INTEGER) < %lld"
+
+int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms)
+{
+    /* A file without the table `marks` keeps all: what fails first is what remembers the floor. */
+    char *text = sqlite3_mprintf("INSERT INTO marks SELECT 'floor', max(max(epoch), max(version))" OVER
+                                 " GROUP BY 1 ON CONFLICT (name) DO UPDATE SET"
+                                 " value = max(value, excluded.value);"
+                                 "DELETE" OVER,
+                                 (long long)wall_ms, (long long)wall_ms);
+    int code = text ? sqlite3_exec(sqlite->db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
+
+    sqlite3_free(text);
+    /* Another success will try again; but what has ended the transaction has undone this one, too. */
+    return sqlite3_get_autocommit(sqlite->db) ? code : SQLITE_OK;
+}
+
+uint64_t sqlite_floor(struct sqlite_store *sqlite)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t floor = 0;
+
+    if (sqlite3_prepare_v2(sqlite->db, "SELECT value FROM marks WHERE name = 'floor'", -1, &statement,
+                           NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        floor = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement); /* repeats the code of the step */
+    return floor > 0 ? (uint64_t)floor : 0;
+}
