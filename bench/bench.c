@@ -29,6 +29,8 @@ const struct flag bench_flags[] = {
      "sections to run, separated by commas: calls, store, handover, failover, run, groups, simulator, cluster-kill, sessions-kill, stores-kill, …; or all of cluster, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"servers", FLAG_TEXT, "FILE", "a file that lists servers to measure, see gavel-bench(1)"},
+    {"gaveld", FLAG_TEXT, "FILE",
+     "the program of the nodes (the gaveld of this gavel): to compare with another version"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (with gnuplot) to this directory"},
     {NULL, FLAG_SWITCH, NULL, NULL},
 };
@@ -65,6 +67,10 @@ static const struct {
     {"sessions-groups", "elections on a cluster: many groups, held by 100 sessions", bench_sessions_groups},
     {"sessions-lookups", "elections on a cluster: who leads a group, by HTTP and by the client protocol",
      bench_sessions_lookups},
+    {"sessions-writes", "elections on a cluster: acknowledged writes, by HTTP and by the client protocol",
+     bench_sessions_writes},
+    {"sessions-http", "elections on a cluster: a campaign over HTTP, until its candidate leads",
+     bench_sessions_http},
     {"stores-kill", "stores on servers: SIGKILL of the leading elector, with 2 standbys, beside recipes",
      bench_stores_kill},
     {"stores-freeze", "stores on servers: SIGSTOP of who leads, with 2 standbys, beside recipes",
@@ -217,6 +223,13 @@ static const char *unknown_section(const char *names)
     return NULL;
 }
 
+static bool is_program(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode) && access(path, X_OK) == 0;
+}
+
 static bool print_json(const struct bench *bench)
 {
     json_t *root = json_pack("{s:s, s:b, s:I, s:O, s:I}", "build", build_text(), "quick", bench->is_quick,
@@ -246,7 +259,8 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     struct bench bench = {.cli = cli,
                           .is_quick = cli_flag_is_set(cli, "quick"),
                           .out = cli_flag_text(cli, "out"),
-                          .servers = cli_flag_text(cli, "servers")};
+                          .servers = cli_flag_text(cli, "servers"),
+                          .gaveld = cli_flag_text(cli, "gaveld")};
     const char *only = cli_flag_text(cli, "only");
     int64_t trials = cli_flag_number(cli, "trials", bench.is_quick ? TRIALS_QUICK : TRIALS);
 
@@ -255,10 +269,13 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     if (only && unknown_section(only))
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, -groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, -groups, -lookups, -writes, -http; stores, or one of stores-kill, -freeze, -load; with commas between several",
             (int)strcspn(unknown_section(only), ","), unknown_section(only));
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
+    if (bench.gaveld && !is_program(bench.gaveld))
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "%s is no program that can be executed; name a gaveld with --gaveld", bench.gaveld);
     bench.trials = (size_t)trials;
     if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
         return cli_fail(cli, GAVEL_ERR_IO, "cannot create the directory %s: %s; name another with --out",

@@ -23,6 +23,7 @@ struct bench {
     size_t trials;       /* of hand-over and fail-over */
     const char *out;     /* directory for CSV and plots; NULL: none */
     const char *servers; /* file of servers (bench_servers.h); NULL: none */
+    const char *gaveld;  /* the program of the nodes; NULL: the one of this gavel */
     struct report report;
 };
 
@@ -51,6 +52,8 @@ enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_node(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_lookups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_writes(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_http(struct bench *bench, struct rig *rig);
 enum gavel_status bench_stores_kill(struct bench *bench, struct rig *rig);
 enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig);
 enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig);

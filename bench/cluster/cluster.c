@@ -24,8 +24,10 @@
 
 enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error)
 {
-    const struct local_options options = {
-        .base = cluster->rig->directory, .cluster = "bench", .serves_clients = cluster->serves_clients};
+    const struct local_options options = {.gaveld = cluster->bench->gaveld,
+                                          .base = cluster->rig->directory,
+                                          .cluster = "bench",
+                                          .serves_clients = cluster->serves_clients};
 
     cluster->cluster = (struct local_cluster){0};
     enum gavel_status status = local_cluster_start(CLUSTER_NODES, &options, &cluster->cluster, error);
@@ -73,8 +75,10 @@ static enum gavel_status with_cluster(struct bench *bench, struct rig *rig, benc
     char program[PATH_MAX];
     struct gavel_error error = {0};
     struct cluster *cluster = calloc(1, sizeof *cluster);
-    enum gavel_status status = cluster ? local_cluster_program(program, &error) : GAVEL_ERR_NO_MEMORY;
+    enum gavel_status status = cluster ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 
+    if (status == GAVEL_OK && !bench->gaveld)
+        status = local_cluster_program(program, &error);
     if (status == GAVEL_ERR_NOT_FOUND) {
         report_note(&bench->report, "left out: %s", error.message);
         free(cluster);
@@ -285,6 +289,8 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
     report_note(&cluster->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
                 CLUSTER_NODES, name,
                 strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a directory on disk" : "");
+    if (cluster->bench->gaveld)
+        report_note(&cluster->bench->report, "the nodes run %s", cluster->bench->gaveld);
     if (cluster->load >= 0)
         report_note(&cluster->bench->report, "load average before it began: %.2f, with %ld CPUs",
                     cluster->load, sysconf(_SC_NPROCESSORS_ONLN));

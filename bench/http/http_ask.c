@@ -106,9 +106,16 @@ static size_t whole_length(const char *text, size_t *ret_head)
     return *ret_head + (length && length < end ? strtoul(length + strlen(field), NULL, 10) : 0);
 }
 
-enum gavel_status http_line_hear(struct http_line *line, gavel_ns until, struct http_answer *ret_answer)
+/* 0: it is no answer of HTTP/1.1. */
+static int status_code(const char *text)
 {
     static const char version[] = "HTTP/1.1 ";
+
+    return strncmp(text, version, strlen(version)) == 0 ? atoi(text + strlen(version)) : 0;
+}
+
+enum gavel_status http_line_hear(struct http_line *line, gavel_ns until, struct http_answer *ret_answer)
+{
     size_t have = 0, want = 0, head = 0;
     char *text = ret_answer->body;
 
@@ -127,11 +134,37 @@ enum gavel_status http_line_hear(struct http_line *line, gavel_ns until, struct 
             return GAVEL_ERR_IO;
         }
     }
-    ret_answer->code = strncmp(text, version, strlen(version)) == 0 ? atoi(text + strlen(version)) : 0;
+    ret_answer->code = status_code(text);
     if (strcasestr(text, "\r\nConnection: close"))
         http_line_close(line);
     memmove(text, text + head, have - head + 1);
     return GAVEL_OK;
+}
+
+enum gavel_status http_line_hear_event(struct http_line *line, const char *event, gavel_ns until,
+                                       struct http_answer *ret_answer)
+{
+    size_t have = 0;
+    char *text = ret_answer->body, field[64];
+
+    (void)snprintf(field, sizeof field, "\nevent: %s\n", event);
+    ret_answer->code = 0;
+    text[0] = '\0';
+    /* A node sends each event whole, as one chunk, so no head of a chunk is in the middle of it. */
+    while (line->fd >= 0) {
+        size_t got = 0;
+        enum gavel_status status = receive(line, until, text + have, HTTP_ANSWER_MAX - 1 - have, &got);
+        if (status != GAVEL_OK)
+            return status;
+        have += got;
+        text[have] = '\0';
+        ret_answer->code = status_code(text); /* 0: the head was read with an earlier event */
+        if (strstr(text, field))
+            return GAVEL_OK;
+        if (!got || have == HTTP_ANSWER_MAX - 1 || (ret_answer->code && ret_answer->code != 200))
+            http_line_close(line); /* it has ended, or is no stream */
+    }
+    return GAVEL_ERR_IO;
 }
 
 enum gavel_status http_line_get(struct http_line *line, const char *path, gavel_ns until,

@@ -38,6 +38,15 @@ GAVEL_CHECKED enum gavel_status http_line_ask(struct http_line *line, const char
 GAVEL_CHECKED enum gavel_status http_line_hear(struct http_line *line, gavel_ns until,
                                                struct http_answer *ret_answer);
 
+/*
+ * Reads a stream of server-sent events until one of that name has begun; body
+ * is all that has come since the last call, with the head if this is the first.
+ * ERR_TIMEOUT; ERR_IO also if the stream ends, or the answer is no 200. Close
+ * the connection when the stream is not needed any more.
+ */
+GAVEL_CHECKED enum gavel_status http_line_hear_event(struct http_line *line, const char *event,
+                                                     gavel_ns until, struct http_answer *ret_answer);
+
 /* Both; tries again with a new connection if the server had closed the old one. */
 GAVEL_CHECKED enum gavel_status http_line_get(struct http_line *line, const char *path, gavel_ns until,
                                               struct http_answer *ret_answer);

@@ -67,6 +67,13 @@ void load_plan_get(struct load_plan *plan, const char *path)
                    (unsigned)plan->port);
 }
 
+void load_plan_put(struct load_plan *plan, const char *path, const char *body)
+{
+    (void)snprintf(plan->request, sizeof plan->request,
+                   "PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Length: %zu\r\n\r\n%s", path,
+                   (unsigned)plan->port, strlen(body), body);
+}
+
 /* Blocking to connect, since the other side is on this machine; not afterwards. */
 static int dial(uint16_t port)
 {

@@ -66,6 +66,9 @@ void load_result_free(struct load_result *result);
 /* "GET path" on a connection that stays open. */
 void load_plan_get(struct load_plan *plan, const char *path);
 
+/* The same with "PUT path" and a body. */
+void load_plan_put(struct load_plan *plan, const char *path, const char *body);
+
 /*
  * Asks until the time is over; one thread. Failures are counted; an incomplete
  * answer ends its connection. ERR_IO if it could not even connect, or if no

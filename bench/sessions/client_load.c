@@ -17,7 +17,7 @@
 struct client_load_board *client_load_board_new(void)
 {
     void *memory = mmap(NULL, sizeof(struct client_load_board), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (memory == MAP_FAILED)
         return NULL;
@@ -94,8 +94,27 @@ static void on_pace(evutil_socket_t fd, short events, void *user)
 
     (void)fd;
     (void)events;
-    if (connection->client_load->is_writing)
+    if (connection->client_load->is_writing && !connection->sent_at)
         client_load_write(connection);
+}
+
+/* Those with a pace begin one after the other, so that they do not write all at once ever after. */
+static void write_all(struct client_load *client_load, bool is_hurried)
+{
+    const struct client_load_plan *plan = client_load->plan;
+
+    client_load->is_writing = true;
+    client_load->is_hurried = is_hurried;
+    for (size_t i = 0; i < plan->connections; i++) {
+        struct client_load_connection *connection = &client_load->connections[i];
+
+        if (connection->sent_at)
+            continue; /* it goes on when that is answered */
+        if (plan->pace && !is_hurried)
+            client_load_write_later(connection, plan->pace * (gavel_ns)i / (gavel_ns)plan->connections);
+        else
+            client_load_write(connection);
+    }
 }
 
 static void obey(struct client_load *client_load, char letter)
@@ -112,10 +131,10 @@ static void obey(struct client_load *client_load, char letter)
             client_load_leave(&client_load->connections[i], &client_load->groups[CLIENT_LOAD_OTHERS]);
         break;
     case CLIENT_LOAD_WRITE:
-        client_load->is_writing = true;
-        for (size_t i = 0; i < client_load->plan->connections; i++)
-            if (!client_load->connections[i].sent_at)
-                client_load_write(&client_load->connections[i]);
+        write_all(client_load, false);
+        break;
+    case CLIENT_LOAD_HURRY:
+        write_all(client_load, true);
         break;
     case CLIENT_LOAD_REST:
         client_load->is_writing = false;

@@ -11,7 +11,8 @@
  *     s: stands by  ─►  STANDS    every group of the other set has one more candidate of it
  *                       HALF, FOLLOWED   it leads half of these, all of these
  *     l: leaves     ─►  LEFT      it has no candidate left in these
- *     w, e: writes, one after the other on each connection, until told to rest
+ *     w, e: writes, one after the other on each connection at its pace, until told to rest
+ *     h: the same in a hurry: without a pause between an answer and the next write
  *     v: compares   ─►  VERIFIED  with what the cluster says about its groups
  *
  * A candidate is a client load of one that campaigns at once and reports every
@@ -28,11 +29,13 @@
 #define CLIENT_LOAD_TARGETS_MAX 3
 #define CLIENT_LOAD_TARGET_BYTES 2048
 #define CLIENT_LOAD_PREFIX_BYTES 16
+#define CLIENT_LOAD_LATENCIES_MAX (1u << 20)
 
 #define CLIENT_LOAD_CAMPAIGN 'c'
 #define CLIENT_LOAD_STAND_BY 's'
 #define CLIENT_LOAD_LEAVE 'l'
 #define CLIENT_LOAD_WRITE 'w'
+#define CLIENT_LOAD_HURRY 'h'
 #define CLIENT_LOAD_REST 'e'
 #define CLIENT_LOAD_VERIFY 'v'
 
@@ -51,10 +54,10 @@ enum client_load_news {
 struct client_load_board {
     _Atomic gavel_ns since; /* the answer to the first write sent at or after this is noted … */
     _Atomic gavel_ns answered_at[CLIENT_LOAD_CONNECTIONS_MAX]; /* … here, if it is 0 */
-    _Atomic uint64_t writes;                                   /* that were answered */
-    _Atomic gavel_ns slowest;                                  /* of them */
     _Atomic uint64_t gaps;                                     /* in watches: missed changes */
     _Atomic uint64_t lost; /* sessions, and mandates that others have now */
+    _Atomic size_t latency_count;
+    gavel_ns latencies[CLIENT_LOAD_LATENCIES_MAX]; /* of writes; those beyond are only counted */
 };
 
 struct client_load_set {
@@ -72,7 +75,8 @@ struct client_load_plan {
     bool is_candidate;
     struct client_load_set own;
     struct client_load_set others; /* initially led by others */
-    gavel_ns pace;                 /* between a write's answer and the next write */
+    bool writes_notes; /* a write is a note of its first group; else a change of its candidate there */
+    gavel_ns pace;     /* between a write's answer and the next write */
     struct client_load_board *board;
 };
 

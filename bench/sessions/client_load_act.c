@@ -21,6 +21,7 @@ struct item {
     union {
         Gavel__Campaign campaign;
         Gavel__Withdraw withdraw;
+        Gavel__PutNote put;
     };
     char group[CLIENT_LOAD_NAME_BYTES];
 };
@@ -70,6 +71,21 @@ static void fill_withdrawal(struct item *item, const struct client_load_set *set
     item->withdraw.group = item->group;
     item->op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     item->op.withdraw = &item->withdraw;
+}
+
+static void fill_note(struct item *item, const struct client_load_set *set, size_t number)
+{
+    static char key[] = "note";
+    static uint8_t value[] = "up to line 17";
+
+    gavel__op__init(&item->op);
+    gavel__put_note__init(&item->put);
+    name_group(set, number, item->group);
+    item->put.group = item->group;
+    item->put.key = key;
+    item->put.value = (ProtobufCBinaryData){.len = sizeof value - 1, .data = value};
+    item->op.what_case = GAVEL__OP__WHAT_PUT_NOTE;
+    item->op.put_note = &item->put;
 }
 
 /* Its candidates are called so in every group. */
@@ -224,11 +240,12 @@ void client_load_resign(struct client_load_connection *connection)
 static void note_answer(const struct client_load_connection *connection, gavel_ns now)
 {
     struct client_load_board *board = connection->client_load->plan->board;
-    gavel_ns took = now - connection->sent_at;
+    size_t count = atomic_load(&board->latency_count);
 
-    atomic_fetch_add(&board->writes, 1);
-    if (took > atomic_load(&board->slowest))
-        atomic_store(&board->slowest, took); /* the driver only sets it to 0, and a loss of that is no harm */
+    if (count < CLIENT_LOAD_LATENCIES_MAX) {
+        board->latencies[count] = now - connection->sent_at;
+        atomic_store(&board->latency_count, count + 1); /* the driver reads what is below it */
+    }
     if (connection->sent_at >= atomic_load(&board->since) &&
         !atomic_load(&board->answered_at[connection->number])) {
         atomic_store(&board->answered_at[connection->number], now);
@@ -252,12 +269,18 @@ static void on_written(void *user, enum gavel_status status, const char *message
     connection->sent_at = 0;
     if (!client_load->is_writing)
         return;
-    if (client_load->plan->pace) {
-        struct timeval after = {.tv_usec = (suseconds_t)(client_load->plan->pace / NS_PER_US)};
-        (void)evtimer_add(connection->pace, &after); /* there is room for it since evtimer_new() */
-    } else {
+    if (client_load->plan->pace && !client_load->is_hurried)
+        client_load_write_later(connection, client_load->plan->pace);
+    else
         client_load_write(connection);
-    }
+}
+
+void client_load_write_later(struct client_load_connection *connection, gavel_ns pause)
+{
+    struct timeval after = {.tv_sec = pause / NS_PER_S,
+                            .tv_usec = (suseconds_t)(pause % NS_PER_S / NS_PER_US)};
+
+    (void)evtimer_add(connection->pace, &after); /* there is room for it since evtimer_new() */
 }
 
 void client_load_write(struct client_load_connection *connection)
@@ -265,11 +288,16 @@ void client_load_write(struct client_load_connection *connection)
     struct item item;
     const Gavel__Op *ops[] = {&item.op};
     char id[CLIENT_LOAD_NAME_BYTES];
+    const struct client_load_plan *plan = connection->client_load->plan;
 
-    ASSERT(connection->number < connection->client_load->plan->own.count);
-    name_connection(connection, id);
-    fill_campaign(&item, &connection->client_load->plan->own, connection->number, id);
-    item.campaign.priority = connection->priority = !connection->priority;
+    ASSERT(connection->number < plan->own.count);
+    if (plan->writes_notes) {
+        fill_note(&item, &plan->own, connection->number);
+    } else {
+        name_connection(connection, id);
+        fill_campaign(&item, &plan->own, connection->number, id);
+        item.campaign.priority = connection->priority = !connection->priority;
+    }
     connection->sent_at = clock_now();
     cluster_link_submit(connection->cluster, ops, 1, NEVER, on_written, connection);
 }

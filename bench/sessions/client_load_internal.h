@@ -49,6 +49,7 @@ struct client_load {
     struct event *control;
     size_t watching;
     bool is_writing;
+    bool is_hurried;
     bool has_failed;
     struct client_load_groups groups[CLIENT_LOAD_SETS];
     struct {
@@ -74,7 +75,10 @@ void client_load_leave(struct client_load_connection *connection, struct client_
 /* Gives up the first group of the connection; its candidate goes to the end of the queue. */
 void client_load_resign(struct client_load_connection *connection);
 
-/* One more write: changes something about the connection's candidate in its first group. */
+/* Writes after that part of a pace. */
+void client_load_write_later(struct client_load_connection *connection, gavel_ns pause);
+
+/* One more write: a note of the connection's first group, or a change of its candidate there. */
 void client_load_write(struct client_load_connection *connection);
 
 /* A change of a group in which the connection's session takes part. */

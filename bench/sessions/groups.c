@@ -6,9 +6,11 @@
  *
  *   acquire    all campaigns are sent at once, until the last group is led
  *   keep       nothing happens but keep-alives: CPU and memory of the nodes
- *   writes     a write after the other on each connection, until the nodes
+ *   writes     a write after the other on each connection, until all nodes
  *              have taken a snapshot of their tables: it must not make
  *              heartbeats late, nor bring on an election
+ *   paced      the same at a rate that the nodes are not busy with, so that
+ *              a write waits for the snapshot, and not for other writes
  *   fail over  another process holds further groups with one session, and
  *              the first stands by; SIGKILL of that one, until the last of
  *              these groups has its next leader
@@ -31,16 +33,29 @@
 #define ACQUIRE_LIMIT_NS (60 * NS_PER_S)
 #define WRITE_LIMIT_NS (20 * NS_PER_S)
 #define QUICK_WRITE_LIMIT_NS NS_PER_S
+#define AFTER_SNAPSHOT_NS NS_PER_S /* what it leaves behind is freed in slices */
+#define PACE_NS (100 * NS_PER_MS)  /* of one connection: all together write 1,000 times a second */
+#define PACED_TEXT "1000/s"
+#define SLOWEST_WRITE_MS 20
 #define KIB_PER_MIB 1024.0
 
 enum { SURVIVOR, HOLDER };
 
 static const size_t sizes[] = {100, 1000, 10000, 50000};
 #define SIZES (sizeof sizes / sizeof sizes[0])
-#define MAIN_SIZE 10000 /* the one that is held to aims */
+#define MAIN_SIZE 10000 /* the one that is held to aims; paced writes from this one on */
+#define LARGEST 50000   /* held to that of writes */
 #define QUICK_SIZES 2
 #define TRIALS 5
 #define TRIALS_QUICK 1
+
+struct writing {
+    uint64_t count;
+    gavel_ns elapsed;
+    struct samples took;
+    bool has_snapshot; /* of all nodes, since it began */
+    uint64_t late;     /* heartbeats */
+};
 
 struct growth {
     size_t groups;
@@ -49,10 +64,8 @@ struct growth {
     double rss_mib;          /* of the node that has most, with its guard */
     struct samples failover; /* until the last has its next leader */
     struct samples half;     /* until half of them have */
-    uint64_t writes;
-    gavel_ns writing;
-    gavel_ns slowest_write;
-    bool has_snapshot;
+    struct writing hurried;
+    struct writing paced;
     uint64_t late; /* heartbeats */
     uint64_t elections;
     uint64_t gaps; /* in watches */
@@ -67,12 +80,6 @@ struct scene {
     struct bench_cluster_status before[CLUSTER_NODES];
     size_t leader;
 };
-
-static void wait_until(const struct rig *rig, gavel_ns until)
-{
-    while (clock_now() < until && !rig_is_interrupted())
-        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), until);
-}
 
 static enum gavel_status acquire(struct scene *scene)
 {
@@ -98,11 +105,11 @@ static enum gavel_status keep(struct scene *scene)
                                                            : SHORT_WINDOW_NS;
     struct bench_cluster_cost before[CLUSTER_NODES];
 
-    wait_until(rig, clock_now() + (is_quick ? 0 : SETTLE_NS));
+    sessions_wait(rig, clock_now() + (is_quick ? 0 : SETTLE_NS));
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         before[i] = bench_cluster_cost_of(&scene->before[i]);
     gavel_ns began = clock_now(), cpu = 0;
-    wait_until(rig, began + window);
+    sessions_wait(rig, began + window);
     gavel_ns passed = clock_now() - began;
     if (rig_is_interrupted())
         return GAVEL_ERR_STOPPED;
@@ -117,42 +124,78 @@ static enum gavel_status keep(struct scene *scene)
     return GAVEL_OK;
 }
 
-/* Whether every node's log begins later than before: it has a snapshot. */
-static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
+static enum gavel_status ask_all(struct scene *scene,
+                                 struct bench_cluster_status ret_said[static CLUSTER_NODES])
 {
-    struct bench_cluster_status said;
-    bool has = true;
-
-    for (size_t i = 0; i < CLUSTER_NODES; i++) {
-        enum gavel_status status =
-            bench_cluster_ask_status(scene->cluster, i, clock_now() + CLUSTER_LIMIT_NS, &said);
-        if (status != GAVEL_OK)
-            return status;
-        has = has && said.snapshot > scene->before[i].snapshot;
-    }
-    *ret_has = has;
-    return GAVEL_OK;
-}
-
-static enum gavel_status write_on(struct scene *scene)
-{
-    struct rig *rig = scene->cluster->rig;
-    struct growth *growth = scene->growth;
-    struct client_load_board *board = scene->survivor.board;
-    gavel_ns began = clock_now();
-    gavel_ns until = began + (scene->cluster->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
     enum gavel_status status = GAVEL_OK;
 
-    rig_tell(rig, SURVIVOR, CLIENT_LOAD_WRITE);
-    while (status == GAVEL_OK && !growth->has_snapshot && clock_now() < until) {
-        wait_until(rig, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
-        status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
-    }
-    growth->writing = clock_now() - began;
-    growth->writes = atomic_load(&board->writes);
-    growth->slowest_write = atomic_load(&board->slowest);
-    rig_tell(rig, SURVIVOR, CLIENT_LOAD_REST);
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
+        status = bench_cluster_ask_status(scene->cluster, i, clock_now() + CLUSTER_LIMIT_NS, &ret_said[i]);
     return status;
+}
+
+/* Whether every node's log begins later than before: it has a snapshot. */
+static bool have_snapshots(const struct bench_cluster_status before[static CLUSTER_NODES],
+                           const struct bench_cluster_status now[static CLUSTER_NODES])
+{
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        if (now[i].snapshot <= before[i].snapshot)
+            return false;
+    return true;
+}
+
+static uint64_t late_since(const struct bench_cluster_status before[static CLUSTER_NODES],
+                           const struct bench_cluster_status now[static CLUSTER_NODES])
+{
+    uint64_t late = 0;
+
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        late += now[i].late_heartbeats - before[i].late_heartbeats;
+    return late;
+}
+
+static enum gavel_status write_on(struct scene *scene, char letter, struct writing *writing)
+{
+    struct rig *rig = scene->cluster->rig;
+    struct client_load_board *board = scene->survivor.board;
+    struct bench_cluster_status before[CLUSTER_NODES] = {0}, now[CLUSTER_NODES] = {0};
+    size_t from = atomic_load(&board->latency_count);
+    /* A snapshot from before, when nobody wrote like this, does not count. */
+    enum gavel_status status = ask_all(scene, before);
+    gavel_ns began = clock_now();
+    gavel_ns until = began + (scene->cluster->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
+
+    memcpy(now, before, sizeof now);
+    rig_tell(rig, SURVIVOR, letter);
+    while (status == GAVEL_OK && clock_now() < until) {
+        sessions_wait(rig, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
+        status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : ask_all(scene, now);
+        if (status == GAVEL_OK && !writing->has_snapshot && have_snapshots(before, now)) {
+            writing->has_snapshot = true;
+            until = ns_min(until, clock_now() + AFTER_SNAPSHOT_NS);
+        }
+    }
+    writing->elapsed = clock_now() - began;
+    rig_tell(rig, SURVIVOR, CLIENT_LOAD_REST);
+    size_t to = atomic_load(&board->latency_count);
+    writing->count = to - from;
+    for (size_t i = from; i < to; i++)
+        samples_add(&writing->took, board->latencies[i]);
+    writing->late = late_since(before, now);
+    return status;
+}
+
+static enum gavel_status write_both_ways(struct scene *scene)
+{
+    struct growth *growth = scene->growth;
+    bool is_quick = scene->cluster->bench->is_quick;
+    enum gavel_status status = write_on(scene, CLIENT_LOAD_HURRY, &growth->hurried);
+
+    if (status != GAVEL_OK || (growth->groups < MAIN_SIZE && !is_quick))
+        return status;
+    /* What is under way ends first. */
+    sessions_wait(scene->cluster->rig, clock_now() + (is_quick ? 0 : SETTLE_NS));
+    return write_on(scene, CLIENT_LOAD_WRITE, &growth->paced);
 }
 
 static enum gavel_status fail_over(struct scene *scene)
@@ -196,11 +239,11 @@ static enum gavel_status look_at_calm(struct scene *scene)
     size_t ignored;
     enum gavel_status status = bench_cluster_await_steady(scene->cluster, 0, &ignored, after);
 
-    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
-        scene->growth->late += after[i].late_heartbeats - scene->before[i].late_heartbeats;
-    if (status == GAVEL_OK)
-        scene->growth->elections = after[ignored].term - scene->before[scene->leader].term;
-    return status;
+    if (status != GAVEL_OK)
+        return status;
+    scene->growth->late = late_since(scene->before, after);
+    scene->growth->elections = after[ignored].term - scene->before[scene->leader].term;
+    return GAVEL_OK;
 }
 
 static enum gavel_status measure(struct scene *scene)
@@ -217,7 +260,7 @@ static enum gavel_status measure(struct scene *scene)
     for (size_t i = 0; i < (cluster->bench->is_quick ? TRIALS_QUICK : TRIALS) && status == GAVEL_OK; i++)
         status = fail_over(scene);
     if (status == GAVEL_OK)
-        status = write_on(scene);
+        status = write_both_ways(scene);
     if (status == GAVEL_OK)
         status = look_at_calm(scene);
     scene->growth->gaps = atomic_load(&scene->survivor.board->gaps);
@@ -242,6 +285,7 @@ static enum gavel_status run(struct cluster *cluster)
                                        .tells_process = true,
                                        .own = {.prefix = "kept", .count = growth->groups},
                                        .others = {.prefix = "more", .count = FAILING},
+                                       .pace = PACE_NS,
                                        .board = board},
                           .holder = {.target_count = 1,
                                      .connections = 1,
@@ -254,8 +298,34 @@ static enum gavel_status run(struct cluster *cluster)
     return status;
 }
 
+static double slowest_ms(struct writing *writing)
+{
+    return (double)samples_percentile(&writing->took, 100) / NS_PER_MS;
+}
+
+/* Without a snapshot in time a row says nothing about snapshots, so it has another name. */
+static void tell_paced(struct report *report, struct growth *growth)
+{
+    struct writing *paced = &growth->paced;
+    const char *with = paced->has_snapshot ? ", with a snapshot" : "";
+    bool is_judged = paced->has_snapshot && growth->groups == LARGEST;
+    char name[96];
+
+    if (!paced->elapsed)
+        return;
+    (void)snprintf(name, sizeof name, "%zu groups: a write, at " PACED_TEXT, growth->groups);
+    report_samples(report, name, &paced->took, NS_PER_MS, "ms", (struct aim){0});
+    (void)snprintf(name, sizeof name, "%zu groups: slowest write at " PACED_TEXT "%s", growth->groups, with);
+    report_value(report, name, slowest_ms(paced), "ms",
+                 (struct aim){.p50 = is_judged ? SLOWEST_WRITE_MS : 0});
+    (void)snprintf(name, sizeof name, "%zu groups: late heartbeats at " PACED_TEXT "%s", growth->groups,
+                   with);
+    report_value(report, name, (double)paced->late, "of all nodes", (struct aim){.is_none = true});
+}
+
 static void tell(struct report *report, struct growth *growth)
 {
+    struct writing *hurried = &growth->hurried;
     bool is_main = growth->groups == MAIN_SIZE;
     const struct aim none = {0};
     char name[96];
@@ -271,11 +341,13 @@ static void tell(struct report *report, struct growth *growth)
                    NS_PER_MS, "ms", (struct aim){.max = is_main ? 100 : 0});
     report_samples(report, NAME("the same, to half of them"), &growth->half, NS_PER_MS, "ms", none);
     report_value(report, NAME("writes, one op each"),
-                 growth->writing ? (double)growth->writes * NS_PER_S / (double)growth->writing : 0, "per s",
+                 hurried->elapsed ? (double)hurried->count * NS_PER_S / (double)hurried->elapsed : 0, "per s",
                  none);
+    report_samples(report, NAME("a write"), &hurried->took, NS_PER_MS, "ms", none);
     report_value(report,
-                 growth->has_snapshot ? NAME("slowest write, with a snapshot") : NAME("slowest write"),
-                 (double)growth->slowest_write / NS_PER_MS, "ms", none);
+                 hurried->has_snapshot ? NAME("slowest write, with a snapshot") : NAME("slowest write"),
+                 slowest_ms(hurried), "ms", none);
+    tell_paced(report, growth);
     report_value(report, NAME("late heartbeats"), (double)growth->late, "of all nodes",
                  (struct aim){.is_none = true});
     report_value(report, NAME("elections of the cluster"), (double)growth->elections, "terms",
@@ -328,6 +400,8 @@ enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig)
     for (size_t i = 0; i < count; i++) {
         samples_done(&growths[i].failover);
         samples_done(&growths[i].half);
+        samples_done(&growths[i].hurried.took);
+        samples_done(&growths[i].paced.took);
     }
     return status;
 }

@@ -56,6 +56,12 @@ enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter, e
     return rig_expect(rig, &query, clock_now() + limit, ret_mark);
 }
 
+void sessions_wait(const struct rig *rig, gavel_ns until)
+{
+    while (clock_now() < until && !rig_is_interrupted())
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), until);
+}
+
 void sessions_end(struct rig *rig, uint32_t member)
 {
     gavel_ns ignored;

@@ -33,6 +33,9 @@ GAVEL_CHECKED enum gavel_status sessions_tell(struct rig *rig, uint32_t member, 
                                               enum client_load_news news, gavel_ns limit,
                                               struct mark *ret_mark);
 
+/* Lets time pass until then, or until a signal asks to end. */
+void sessions_wait(const struct rig *rig, gavel_ns until);
+
 /* Kills it; what it held no longer matters. */
 void sessions_end(struct rig *rig, uint32_t member);
 

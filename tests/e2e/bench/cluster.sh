@@ -49,6 +49,19 @@ test_without_gaveld_the_bench_says_so() {
     has "$output" "left out"
 }
 
+# A program that says that it ran, and becomes the real one.
+test_another_gaveld_can_be_measured() {
+    printf '#!/bin/sh\necho "$$" >>"%s/started"\nexec "%s" "$@"\n' "$scratch" "$GAVELD" >"$scratch/other"
+    chmod +x "$scratch/other"
+    expect 0 "$GAVEL" bench --quick --only cluster-transfer --trials 1 --gaveld "$scratch/other"
+    has "$output" "the nodes run $scratch/other"
+    has "$output" "POST /transfer to the claim"
+    same "$(wc -l <"$scratch/started")" 3
+    expect 2 "$GAVEL" bench --only cluster-transfer --gaveld "$scratch/none"
+    has "$errors" "$scratch/none is no program that can be executed; name a gaveld with --gaveld"
+    expect 2 "$GAVEL" bench --only cluster-transfer --gaveld "$scratch"
+}
+
 has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 
 test_a_signal_ends_every_section_and_every_node_soon() {

@@ -8,7 +8,7 @@ test_quick_bench_prints_every_section_of_sessions() {
     local part file
     expect 0 env TMPDIR="$scratch" "$GAVEL" bench --quick --only sessions --trials 2 --out "$scratch/out"
     for part in "sessions-kill: " "sessions-resign: " "sessions-freeze: " "sessions-node: " "sessions-groups: " \
-        "sessions-lookups: " \
+        "sessions-lookups: " "sessions-writes: " "sessions-http: " \
         "SIGKILL to on_elected, libgavel" "SIGKILL to the next leader, sessions" \
         "resigning to on_elected, libgavel" "resigning to the next leader, sessions" \
         "SIGSTOP to the next leader, time to live 500 ms" \
@@ -16,7 +16,12 @@ test_quick_bench_prints_every_section_of_sessions() {
         "groups that changed their leader" \
         "100 groups: until all are led" "1000 groups: CPU of three nodes, at rest" "1000 groups: RSS of a node" \
         "1000 groups: SIGKILL of who leads 1000" "1000 groups: late heartbeats" \
-        "GET /groups/{g}/leader, 1 connection: answers" "client protocol, 16 connections: latency"; do
+        "1000 groups: a write" "1000 groups: slowest write" \
+        "1000 groups: slowest write at 1000/s" "1000 groups: late heartbeats at 1000/s" \
+        "GET /groups/{g}/leader, 1 connection: answers" "client protocol, 16 connections: latency" \
+        "PUT of a note on the leader, 1 connection: answers" "PUT of a note on a follower, 16 connections: latency" \
+        "a note by the client protocol, 16 connections: answers" \
+        "POST campaign on the leader to elected" "POST campaign on a follower to elected"; do
         has "$output" "$part"
     done
     has_not "$output" "not measured"
@@ -28,7 +33,7 @@ test_quick_bench_prints_every_section_of_sessions() {
     same "$(head -n 1 "$scratch/out/growth-sessions.csv")" "groups,acquire_ms,cpu_percent,rss_mib,failover_ms"
     same "$(cut -d, -f1 "$scratch/out/growth-sessions.csv" | tail -n +2 | tr '\n' ' ')" "100 1000 "
     if command -v gnuplot >/dev/null; then
-        for file in sessions-kill sessions-node sessions-groups sessions-lookups; do
+        for file in sessions-kill sessions-node sessions-groups sessions-lookups sessions-writes sessions-http; do
             has "$(head -c 200 "$scratch/out/$file.svg")" "<svg"
         done
     fi
