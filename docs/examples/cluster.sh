@@ -17,4 +17,4 @@ gavel status                               # all nodes, a line each
 gavel handover --to n2                     # the old leader has stopped its work before n2 leads
 curl -s http://127.0.0.1:7503/leader       # any node knows
 gavel elections                            # who stood, who voted for whom, and why not
-kill %1 %2 %3                              # each ends; the leader hands over first
+kill %1 %2 %3; wait                        # ends the nodes; the leader hands over first

@@ -25,4 +25,4 @@ curl -s 127.0.0.1:7502/groups/reports/leader; echo          # any node knows: py
 gavel note put reports cursor 42                            # where the next leader continues
 gavel groups                                                # both elections, a line each
 kill %5                                                     # its session expires after 2 s: reports has no leader
-kill %4 %1 %2 %3
+kill %4 %1 %2 %3; wait                                      # ends the command and the nodes

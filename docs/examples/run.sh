@@ -9,5 +9,5 @@ until gavel candidates --group nightly | grep -q web-2; do sleep 0.1; done
 
 kill -9 %1                                     # without a chance to clean up
 sleep 0.5
-gavel leader --group nightly                   # web-2, since a few milliseconds after the kill
-kill %2                                        # stops the command, releases, ends
+gavel leader --group nightly                   # web-2: it took over a few milliseconds after the kill
+kill %2                                        # stops the command, gives up the lead and ends

@@ -48,26 +48,26 @@ enum gavel_policy {
 
 struct gavel_settings {
     gavel_ms heartbeat_ms;         /* how often a candidate registers and a leader renews */
-    gavel_ms heartbeat_jitter_ms;  /* random extra time, so that candidates do not beat in step */
+    gavel_ms heartbeat_jitter_ms;  /* random extra time, so that not all call the store at once */
     gavel_ms lease_ms;             /* how long a mandate lasts without a renewal */
     gavel_ms candidate_timeout_ms; /* a candidate silent for longer is not listed as active */
     gavel_ms election_interval_ms; /* how often a standby looks at the group */
     gavel_ms observation_ms;       /* cold start: how long to watch before taking part */
     gavel_ms preparation_ms;       /* how long a new leader waits before its work starts */
-    gavel_ms min_mandate_ms;       /* how long a new leader cannot be challenged */
+    gavel_ms min_mandate_ms;       /* how long a new leader leads before it hands over */
     gavel_ms max_mandate_ms;       /* the longest mandate, then it gets a new epoch; 0: no limit */
     gavel_ms takeover_delay_ms;    /* wait before replacing a lost leader; never after a hand-over */
     gavel_ms start_jitter_min_ms;  /* shortest random wait before the first call to the store */
     gavel_ms start_jitter_max_ms;  /* longest random wait before it */
     gavel_ms call_timeout_ms;      /* how long a call to the store may take */
     gavel_ms stop_grace_ms;        /* how long the work may take to stop */
-    gavel_ms stop_margin_ms;       /* time kept free before the deadline, for late timers */
-    gavel_ms stagger_ms;           /* wait for each candidate that the policy ranks higher */
-    gavel_ms epoch_grace_ms;       /* how long the previous epoch stays valid */
+    gavel_ms stop_margin_ms;       /* between the deadline and the end of the lease, for late timers */
+    gavel_ms stagger_ms;           /* wait before a claim for each candidate that the policy prefers */
+    gavel_ms epoch_grace_ms;       /* how long gavel_epoch_valid() accepts the previous epoch */
     gavel_ms breaker_reset_ms;     /* how long the circuit breaker stays open */
     int breaker_threshold;         /* failures in a row that open it */
     int breaker_attempts;          /* calls it lets through while half open */
-    double contention_threshold;   /* how many times later than expected counts as contention */
+    double contention_threshold;   /* contention: heartbeats more than this many intervals apart */
     gavel_ms contention_every_ms;  /* shortest time between two contention events */
     int drift_ppm;                 /* largest difference between clock rates, in parts per million */
     enum gavel_policy policy;

@@ -13,7 +13,7 @@
 /* clang-format off */
 #define CLI_EXIT_MAP(X)                                                                                       \
     X(OK,        0, "done")                                                                                   \
-    X(FAILURE,   1, "failed for any other reason")                                                            \
+    X(FAILURE,   1, "failed for a reason that is not listed here")                                            \
     X(USAGE,     2, "the command line, environment or configuration is wrong")                                \
     X(NO_LEADER, 3, "the group or the cluster has no leader")                                                 \
     X(STORE,     4, "the store or the cluster cannot be used")                                                \

@@ -55,9 +55,9 @@ static void options_of(FILE *file, unsigned groups)
 }
 
 /* Those of the set. */
-static void exit_codes(const struct cli *cli, FILE *file, unsigned exits)
+static void exit_codes(const struct cli *cli, FILE *file, const char *title, unsigned exits)
 {
-    heading(cli, file, "Exit codes");
+    heading(cli, file, title);
 #define CLI_EXIT_LINE(name, code, text)                                                                      \
     if (exits & EXITS(name)) {                                                                               \
         fprintf(file, "  %-2d  ", code);                                                                     \
@@ -139,7 +139,7 @@ void help_program(const struct cli *cli, FILE *file)
     common_options(cli, file);
     option_line(file, 'V', "version", false, NULL, "print the version");
     stores(cli, file);
-    exit_codes(cli, file, ~0u);
+    exit_codes(cli, file, "Exit codes", ~0u);
     fputc('\n', file);
     print_wrapped(
         file, width, 0, 0,
@@ -181,13 +181,21 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS)) {
         heading(cli, file, "Settings");
+        if (command->options & OPTIONS_SETTINGS) {
+            fputs("  ", file);
+            print_wrapped(file, output_columns(file), 2, 2,
+                          "The preset sets the defaults of all others; `gavel check` prints them.");
+        }
         options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS));
         fputs("  ", file);
         print_wrapped(file, output_columns(file), 2, 2,
                       "A DURATION is written with a unit: 500ms, 2s, 1m30s or 1h.");
     }
     common_options(cli, file);
-    exit_codes(cli, file, EXITS_ALWAYS | command->exits);
+    exit_codes(cli, file,
+               command->options & OPTIONS_WORK ? "Exit codes of gavel itself; otherwise that of the command"
+                                               : "Exit codes",
+               EXITS_ALWAYS | command->exits);
 }
 
 int command_help(const struct cli *cli, int argc, char **argv)

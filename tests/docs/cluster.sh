@@ -14,11 +14,12 @@ take_ports cluster.sh http.sh http_groups.sh
 export GAVELD_LEASE_MS=1000 GAVELD_ELECTION_TIMEOUT_MIN_MS=1000 GAVELD_ELECTION_TIMEOUT_MAX_MS=2000
 
 # The last line of the first example ends the nodes, so the second goes before it.
-grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
-    echo "failed: the example does not end the nodes"
+grep -q '^kill %1 %2 %3; wait ' cluster.sh || {
+    echo "failed: the example does not end the nodes and wait for them"
     exit 1
 }
-sed -i "s|^kill %1 %2 %3|gavel handover --to n3; source http.sh >http.out; source http_groups.sh >groups.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
+# Its `wait` waits for one after the other here, so that each tells how it ended.
+sed -i "s|^kill %1 %2 %3; wait|gavel handover --to n3; source http.sh >http.out; source http_groups.sh >groups.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\nkill %1 %2 %3|" cluster.sh
 run_example cluster.sh 'for pid in $pids; do code=0; wait $pid || code=$?; echo "ended with $code"; done'
 
 expect out '^n[123]$'

@@ -39,7 +39,7 @@ test_help_fits_a_terminal() {
         ((longest <= 60)) || fail "a line of $command --help has $longest columns on a terminal of 60"
     done
     # Nothing is lost by wrapping.
-    has "$("$GAVEL" elect --help | tr -s ' \n' ' ')" "leads at once, alone: single-instance mode"
+    has "$("$GAVEL" elect --help | tr -s ' \n' ' ')" "lead at once without one: single-instance mode"
 }
 
 test_lines_for_people_fit_a_terminal() {
