@@ -47,6 +47,18 @@ static struct gavel_subscriber scribe_subscriber(struct scribe *scribe)
     return (struct gavel_subscriber){.on_elected = note_elected, .on_demoted = note_demoted, .user = scribe};
 }
 
+/* For what is not about deadlines: a busy machine loses no mandate. */
+static struct gavel_settings long_lease(void)
+{
+    struct gavel_settings settings = quick_settings();
+
+    settings.lease_ms = 60000;
+    settings.candidate_timeout_ms = 60000;
+    settings.stop_grace_ms = 30000;
+    settings.call_timeout_ms = 5000;
+    return settings;
+}
+
 static void test_elected_in_order_and_demoted_in_reverse(void **state)
 {
     struct gavel *gavel = open_gavel("memory:order");
@@ -80,26 +92,29 @@ static void test_work_comes_round_while_leading_and_not_after(void **state)
 {
     struct gavel *gavel = open_gavel("memory:work");
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_settings settings = long_lease();
     struct gavel_candidate *candidate;
     struct recorder recorder;
-    int worked;
+    int checks, worked, worked_since;
 
     (void)state;
     recorder_init(&recorder);
     options.subscriber = recorder_subscriber(&recorder);
     options.subscriber.work_interval_ms = 20;
+    options.settings = &settings;
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
     assert_true(recorder_sees(&recorder, &recorder.worked, 10, LIMIT_MS));
     assert_int_equal(recorder.work_epoch, recorder.epoch);
+    /* A leader does not look who leads, so this stands still until it has resigned. */
+    checks = recorder_count(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK]);
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
     assert_true(recorder_sees(&recorder, &recorder.demoted, 1, LIMIT_MS));
     worked = recorder_count(&recorder, &recorder.worked);
-    /* A resigned candidate holds back; several heartbeats go by, each of which could have brought work. */
-    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK],
-                              recorder_count(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK]) + 1,
-                              LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK], checks + 1, LIMIT_MS));
+    /* It may lead again by now, and work. If it does not, nothing has come since it was demoted. */
+    worked_since = recorder_count(&recorder, &recorder.worked) - worked;
     if (recorder_count(&recorder, &recorder.elected) == 1)
-        assert_int_equal(recorder_count(&recorder, &recorder.worked), worked);
+        assert_int_equal(worked_since, 0);
     assert_true(recorder_sees(&recorder, &recorder.worked, worked + 5, LIMIT_MS));
     assert_int_equal(recorder_count(&recorder, &recorder.elected), 2);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
@@ -109,7 +124,7 @@ static void test_work_comes_round_while_leading_and_not_after(void **state)
 static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
 {
     struct gavel *gavel = open_gavel("memory:hundred");
-    struct gavel_settings quick = quick_settings();
+    struct gavel_settings settings = long_lease(); /* a hundred callbacks take a while */
     struct gavel_candidate *candidate;
     struct gavel_metrics before, after;
     struct recorder first, others[99];
@@ -117,11 +132,7 @@ static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
 
     (void)state;
     recorder_init(&first);
-    quick.lease_ms = 60000; /* a hundred callbacks on a busy machine: this is not about the deadline */
-    quick.candidate_timeout_ms = 60000;
-    quick.stop_grace_ms = 30000;
-    quick.call_timeout_ms = 5000;
-    candidate = join_group(gavel, "jobs", "one", &quick, &first);
+    candidate = join_group(gavel, "jobs", "one", &settings, &first);
     for (size_t i = 0; i < 99; i++) {
         struct gavel_subscriber subscriber;
 
@@ -138,7 +149,7 @@ static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
     gavel_metrics(candidate, &after);
     /* One per heartbeat_ms and no more, however many listen. */
     assert_true((int64_t)(after.heartbeats - before.heartbeats) <=
-                (gavel_now_ns() - from) / (quick.heartbeat_ms * 1000000) + 2);
+                (gavel_now_ns() - from) / (settings.heartbeat_ms * 1000000) + 2);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     for (size_t i = 0; i < 99; i++) {
         assert_int_equal(others[i].demoted, 1);
