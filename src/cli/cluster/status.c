@@ -69,6 +69,16 @@ static void time_cell(struct table *table, int64_t ms)
         table_cell(table, STYLE_PLAIN, "%s", duration_rough(ms, text));
 }
 
+/* Where the log of a node ends: after the majority is lost, the node with the highest term, and among those
+ * the highest index, has the newest log. */
+static void last_entry_cell(struct table *table, const struct cluster_node *node)
+{
+    if (node->has_log_end)
+        table_cell(table, STYLE_PLAIN, "term %" PRIu64 ", index %" PRIu64, node->last_term, node->last);
+    else
+        table_cell(table, STYLE_DIM, "-");
+}
+
 /* What a node is: its role, or what it is in the cluster if that says more. */
 static const char *role_of(const struct cluster_node *node)
 {
@@ -81,8 +91,8 @@ static const char *role_of(const struct cluster_node *node)
 
 static void print_nodes(const struct cli *cli, const struct cluster_view *view, FILE *file, size_t room)
 {
-    static const char *const headings[] = {"  NODE",  "ROLE",  "TERM",   "LEASE",   "COMMIT",
-                                           "APPLIED", "HEARD", "HEALTH", "ADDRESS", NULL};
+    static const char *const headings[] = {"  NODE", "ROLE",   "TERM",    "LEASE",      "COMMIT", "APPLIED",
+                                           "HEARD",  "HEALTH", "ADDRESS", "LAST ENTRY", NULL};
     struct table table;
 
     table_init(&table, headings);
@@ -109,6 +119,7 @@ static void print_nodes(const struct cli *cli, const struct cluster_view *view, 
                                               : STYLE_RED,
                    "%s", health);
         table_cell(&table, STYLE_PLAIN, "%s", node->address);
+        last_entry_cell(&table, node);
     }
     table_print(&table, cli, file);
     table_done(&table);
@@ -166,6 +177,8 @@ static json_t *node_json(const struct cluster_node *node)
     put_known(json, "incarnation", is_known, node->incarnation);
     put_known(json, "commit", is_known, node->commit);
     put_known(json, "applied", is_known, node->applied);
+    put_known(json, "last_term", node->has_log_end, node->last_term);
+    put_known(json, "last", node->has_log_end, node->last);
     put_known(json, "pid", is_known, (uint64_t)node->pid);
     put_known(json, "guard_pid", is_known, (uint64_t)node->guard_pid);
     json_put_bool(json, "is_leader", node->is_leader);

@@ -49,10 +49,10 @@ test_status_shows_the_nodes_and_marks_the_leader() {
     expect 0 "$GAVEL" status
     has "$output" "cluster test: $leader leads in term $(status_of "$leader" term), lease "
     has "$output" "; 3 of 3 healthy"
-    grep -qE "^\* $leader +leader +[0-9]+ +[0-9]+ ms +[0-9]+ +[0-9]+ +- +ok +127.0.0.1:${api_of[$leader]}$" <<<"$output" ||
+    grep -qE "^\* $leader +leader +[0-9]+ +[0-9]+ ms +[0-9]+ +[0-9]+ +- +ok +127.0.0.1:${api_of[$leader]} +term [0-9]+, index [0-9]+$" <<<"$output" ||
         fail "the leader is not marked: $output"
     for name in $(others "$leader"); do
-        grep -qE "^  $name +follower +[0-9]+ +- +[0-9]+ +[0-9]+ +[0-9]+ ms +ok +127.0.0.1:${api_of[$name]}$" <<<"$output" ||
+        grep -qE "^  $name +follower +[0-9]+ +- +[0-9]+ +[0-9]+ +[0-9]+ ms +ok +127.0.0.1:${api_of[$name]} +term [0-9]+, index [0-9]+$" <<<"$output" ||
             fail "$name is not as it should be: $output"
     done
     has_not "$output" "!"

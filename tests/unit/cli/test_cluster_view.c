@@ -574,8 +574,8 @@ static void test_another_cluster_may_lead_as_it_likes(void **state)
     assert_false(cluster_view_is_suspect(view));
 }
 
-/* Prints the picture for a terminal of 80 columns; the caller frees. */
-static char *printed(const struct cluster_view *view)
+/* Prints the picture for a terminal of this many columns; the caller frees. */
+static char *printed(const struct cluster_view *view, size_t columns)
 {
     const struct cli cli = {0};
     char *text = NULL;
@@ -583,7 +583,7 @@ static char *printed(const struct cluster_view *view)
     FILE *memory = open_memstream(&text, &length);
 
     assert_non_null(memory);
-    cluster_print(&cli, view, memory, 80);
+    cluster_print(&cli, view, memory, columns);
     assert_int_equal(fclose(memory), 0);
     return text;
 }
@@ -599,7 +599,7 @@ static void test_the_table_marks_the_leader_and_fits_80_columns(void **state)
              .node = "n2", .leader = "n2", .term = 4, .is_leader = true, .has_lease = true, .silent = "n3"});
     is_silent(view, "http://10.0.0.3:7500", "nothing listens there");
     cluster_view_make(view);
-    text = printed(view);
+    text = printed(view, 80);
     assert_non_null(
         strstr(text, "\n* n2    leader    4     120 ms  7       7        -      ok      10.0.0.2:7500\n"));
     assert_non_null(
@@ -609,6 +609,45 @@ static void test_the_table_marks_the_leader_and_fits_80_columns(void **state)
     assert_non_null(strstr(text, "! n3 (10.0.0.3:7500) does not answer: nothing listens there\n"));
     for (const char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         assert_true(text_columns(line) <= 80);
+    free(text);
+}
+
+/* An operator who has lost the majority has to find the newest log: by `term` or `commit` that is another
+ * node. */
+static void test_status_tells_where_each_log_ends(void **state)
+{
+    struct cluster_view *view = *state;
+    json_t *json, *nodes, *node;
+    char *text;
+
+    says(view, (struct words){.node = "n1", .term = 9, .peers = "n1n2n3n4"});
+    ends_log(view, 12, 4);
+    says(view, (struct words){.node = "n2", .term = 6, .peers = "n1n2n3n4"});
+    ends_log(view, 11, 6);
+    says(view, (struct words){.node = "n3", .term = 6, .peers = "n1n2n3n4"}); /* a node of 0.6.0 */
+    is_silent(view, "http://10.0.0.4:7500", "nothing listens there");
+    cluster_view_make(view);
+
+    json = cluster_json(view);
+    nodes = json_object_get(json, "nodes");
+    node = json_array_get(nodes, 0);
+    assert_int_equal(json_integer_value(json_object_get(node, "last_term")), 4);
+    assert_int_equal(json_integer_value(json_object_get(node, "last")), 12);
+    node = json_array_get(nodes, 1);
+    assert_int_equal(json_integer_value(json_object_get(node, "last_term")), 6);
+    assert_int_equal(json_integer_value(json_object_get(node, "last")), 11);
+    for (size_t i = 2; i < 4; i++) {
+        node = json_array_get(nodes, i);
+        assert_true(json_is_null(json_object_get(node, "last_term")));
+        assert_true(json_is_null(json_object_get(node, "last")));
+    }
+    json_decref(json);
+
+    text = printed(view, 120);
+    assert_non_null(strstr(text, "  ADDRESS        LAST ENTRY\n"));
+    assert_non_null(strstr(text, "  10.0.0.1:7500  term 4, index 12\n"));
+    assert_non_null(strstr(text, "  10.0.0.2:7500  term 6, index 11\n"));
+    assert_non_null(strstr(text, "  10.0.0.3:7500  -\n"));
     free(text);
 }
 
@@ -665,6 +704,7 @@ int main(void)
         WITH_VIEWS(test_leaders_of_two_generations_are_split_brain),
         WITH_VIEWS(test_another_cluster_may_lead_as_it_likes),
         WITH_VIEWS(test_the_table_marks_the_leader_and_fits_80_columns),
+        WITH_VIEWS(test_status_tells_where_each_log_ends),
         WITH_VIEWS(test_answers_that_make_no_sense_do_no_harm),
     };
 
