@@ -64,7 +64,7 @@ struct gavel_settings {
     gavel_ms stop_margin_ms;       /* between the deadline and the end of the lease, for late timers */
     gavel_ms stagger_ms;           /* wait before a claim for each candidate that the policy prefers */
     gavel_ms epoch_grace_ms;       /* how long gavel_epoch_valid() accepts the previous epoch */
-    gavel_ms breaker_reset_ms;     /* how long the circuit breaker stays open */
+    gavel_ms breaker_reset_ms;     /* how long the circuit breaker stays open while somebody leads */
     int breaker_threshold;         /* failures in a row that open it */
     int breaker_attempts;          /* calls it lets through while half open */
     double contention_threshold;   /* contention: heartbeats more than this many intervals apart */
