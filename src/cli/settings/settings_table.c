@@ -76,7 +76,7 @@ const struct setting settings_table[] = {
     {"call-timeout", 0, SETTING_DURATION, SETTINGS | CALLS, AT(settings.call_timeout_ms), "GAVEL_CALL_TIMEOUT",
      "call_timeout", "DURATION", "how long a call to the store may take"},
     {"stop-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_grace_ms), "GAVEL_STOP_GRACE", "stop_grace",
-     "DURATION", "how long the work may take to stop (older names: grace at the top level of a file, --grace; the grace of a child is another setting)"},
+     "DURATION", "how long the work may take to stop (older names: --grace and, at the top level of a file, grace:; the grace: of a child is another setting)"},
     {"stop-margin", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_margin_ms), "GAVEL_STOP_MARGIN", "stop_margin",
      "DURATION", "safety margin: the work must have stopped this long before the lease ends, in case timers fire late"},
     {"stagger", 0, SETTING_DURATION, SETTINGS, AT(settings.stagger_ms), "GAVEL_STAGGER", "stagger", "DURATION",
@@ -136,7 +136,7 @@ const struct setting settings_table[] = {
      "how to find all processes of the command in order to kill them: cgroup, walk (through all descendants) or auto (cgroup if one is delegated to gavel, otherwise walk) (default: auto)"},
 
     {"config", 'c', SETTING_TEXT, COMMON, AT(file), "GAVEL_CONFIG", NULL, "FILE",
-     "a YAML file with any of these settings, see gavel.yaml(5); -f is the same"},
+     "a YAML file with any of these settings and, for gavel run, the list of children, see gavel.yaml(5); -f is the same"},
     {"json", 0, SETTING_SWITCH, COMMON, AT(json), NULL, NULL, NULL, "print results as JSON, and a failure also as JSON on stdout"},
     {"color", 0, SETTING_COLOR, COMMON, AT(color), "GAVEL_COLOR", NULL, "WHEN",
      "when to print colours: auto, always or never; NO_COLOR is honoured (default: auto)"},
