@@ -142,8 +142,12 @@ void raft_note_idle_turn(struct raft *r)
 /* A leader that cannot work is gone by then; whom we have followed for longer works. */
 void raft_note_followed(struct raft *r)
 {
-    if (r->idle_turns > 0 && r->now - r->followed_from > 2 * RAFT_CLAIM_PATIENCE_MAX(&r->settings))
-        r->idle_turns = 0;
+    ASSERT(r->leader != 0);
+    if (r->now - r->followed_from <= 2 * RAFT_CLAIM_PATIENCE_MAX(&r->settings))
+        return;
+    r->idle_turns = 0;
+    if (r->leader == r->preferred)
+        r->preferred_in_vain = 0;
 }
 
 /* Negated, because the longest is wanted of those that a majority answers within. */

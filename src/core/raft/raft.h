@@ -485,7 +485,7 @@ struct raft {
     enum raft_stop stop_reason;
     bool steps_down; /* once the work has stopped */
     struct raft_transfer transfer;
-    raft_id preferred;          /* whom we handed over to for its priority, in vain … */
+    raft_id preferred; /* whom we handed over to for its priority, without it having worked since … */
     unsigned preferred_in_vain; /* … this many times in a row */
     gavel_ns prefers_from;      /* do not hand over for priority again before this */
     enum raft_change_phase change;

@@ -64,8 +64,6 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
         r->certificate.kind = RAFT_CERT_NONE; /* it spoke of a predecessor */
     if (r->transfer.phase == RAFT_TRANSFER_HANDED && leader != r->state.id) {
         r->transfer.phase = RAFT_TRANSFER_NONE;
-        if (leader == r->preferred)
-            r->preferred_in_vain = 0;
         if (leader == r->transfer.target)
             raft_tell(r, RAFT_NEWS_TRANSFER_DONE, leader);
         else

@@ -103,8 +103,8 @@ static raft_id best_target(struct raft *r)
 
 #define PREFERS_BACK_OFF_MAX 6 /* doublings */
 
-/* Each time that a preferred node could not take over the next try is twice as far away: every one costs
- * work. */
+/* Each time that a preferred node could not take over, or not work, the next try is twice as far away: every
+ * one costs work. */
 void raft_wait_to_prefer(struct raft *r)
 {
     unsigned times =
@@ -117,8 +117,11 @@ void raft_wait_to_prefer(struct raft *r)
         r->prefers_from = r->now + (ns_max(r->settings.prefers_after, r->settings.election_max) << times);
 }
 
-/* A transfer to it has begun; in vain until it is known to lead. Remembered over terms: the leader that tries
- * is mostly elected again. */
+/*
+ * A transfer to it has begun; in vain until it has led for so long that it must be working
+ * (raft_note_followed). That it was elected is not enough: it may need a voter that is too far away for a
+ * lease. Remembered over terms: the leader that tries is mostly elected again.
+ */
 void raft_preferred(struct raft *r, raft_id target)
 {
     if (r->preferred != target)
