@@ -15,7 +15,8 @@
  * election_min) by the back-off. Two may stand within the same T and split the votes, or one whose log is
  * behind may come first; the next try is drawn anew. TRIES of them in a row is beyond what chance allows in a
  *              soak of millions of runs.
- *   + hand     a witness, or a leader that removes itself, hands over: a transfer, once more if it fails
+ *   + hand     a witness, or a leader that removes itself, hands over: a transfer, once more if it fails; one
+ * that is under way at the start waits for three writes as long as they took before
  *   + claim    a pre-vote, a vote, the no-op on disk at a majority, a round: 4 T; entries and a snapshot that
  * the others lack: 4 T more
  *   + far      each node that is too far away to hold a lease may be elected first: the time after which it
@@ -92,6 +93,16 @@ static bool is_viable(const struct raft_referee_healed *healed)
     return healed->room >= 2 * turn && s->election_max - s->election_min >= 2 * turn;
 }
 
+/* On its own disk, and, if it leads, on those of the others. */
+static gavel_ns usual_write(const struct raft *raft)
+{
+    gavel_ns usual = raft ? raft->writes.usual : 0;
+
+    for (size_t i = 0; raft && raft->role == RAFT_LEADER && i < raft->peer_count; i++)
+        usual = ns_max(usual, raft->peers[i].write_takes);
+    return usual;
+}
+
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed)
 {
     const struct raft_settings *settings = healed->settings;
@@ -101,11 +112,8 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     gavel_ns far_turn = 2 * healed->far_delay + healed->write;
     gavel_ns usual = 0; /* what a write took before: hand-overs under way are as patient as that */
 
-    for (size_t i = 0; i < healed->count; i++) {
-        const struct raft *raft = shadow_of(referee, healed->ids[i])->raft;
-
-        usual = raft ? ns_max(usual, raft->writes.usual) : usual;
-    }
+    for (size_t i = 0; i < healed->count; i++)
+        usual = ns_max(usual, usual_write(shadow_of(referee, healed->ids[i])->raft));
     bound += ns_stretch(settings->promise, settings->drift_ppm) + settings->stop_margin;
     bound += TRIES * (timeout + 2 * turn);
     bound += 2 * (settings->transfer_timeout + turn) + 3 * usual;

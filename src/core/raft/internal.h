@@ -77,6 +77,8 @@ void raft_retry_timer(struct raft *r);
 
 /* writing.c: what is known of the disk */
 gavel_ns raft_write_takes(const struct raft *r);
+void raft_note_write(struct raft *r, struct raft_peer *peer, uint64_t round);
+gavel_ns raft_successor_write_takes(const struct raft *r, raft_id successor);
 bool raft_is_writing_state(const struct raft *r);
 bool raft_put_off_standing(struct raft *r, bool is_direct);
 void raft_state_is_durable(struct raft *r);

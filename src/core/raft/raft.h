@@ -369,6 +369,7 @@ struct raft_peer {
     gavel_ns acked_promise;
     gavel_ns answered_at; /* when the first promise of this lease epoch came */
     gavel_ns round_trip;  /* recent round trip of rounds; 0 unknown */
+    gavel_ns write_takes; /* for how long its disk held back the acknowledgement of entries of late */
     bool was_idle;        /* it answered in our last turn as a leader that could not work */
 
     /* of a candidate */
@@ -393,6 +394,8 @@ struct raft_transfer {
     raft_id target;
     bool is_forced;
     bool is_target_dead; /* an obituary of it came: do not wait */
+    gavel_ns began_at;
+    gavel_ns timeout; /* as ordered; 0: by the settings */
     gavel_ns give_up_at;
 };
 

@@ -311,6 +311,9 @@ void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
         return;
     }
     accept_promise(r, peer, reply);
+    if (reply->is_success && reply->match > peer->match && reply->round != 0 &&
+        peer->progress != RAFT_INSTALL)
+        raft_note_write(r, peer, reply->round);
     if (reply->is_success)
         accept_match(r, peer, reply->match);
     else

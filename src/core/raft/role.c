@@ -240,6 +240,7 @@ void raft_become_leader(struct raft *r)
         peer->acked_round = 0;
         peer->acked_promise = 0;
         peer->round_trip = 0;
+        peer->write_takes = 0;
         peer->writing_at = 0;
     }
     raft_set_leader(r, r->state.id, r->state.incarnation);

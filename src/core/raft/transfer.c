@@ -148,6 +148,21 @@ static bool knows_commit(const struct raft *r)
     return r->commit >= r->noop_index;
 }
 
+/* What an election costs on slow disks: the candidate's vote, a voter's, and one that was under way. */
+static gavel_ns election_writes(const struct raft *r)
+{
+    return 3 * raft_successor_write_takes(r, r->transfer.target);
+}
+
+static gavel_ns end_of_transfer(const struct raft *r)
+{
+    const struct raft_transfer *t = &r->transfer;
+
+    if (t->timeout > 0)
+        return t->began_at + t->timeout;
+    return t->began_at + r->settings.transfer_timeout + election_writes(r);
+}
+
 enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout)
 {
     const struct raft_member *member;
@@ -168,9 +183,10 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
         .phase = RAFT_TRANSFER_CATCH_UP,
         .target = target,
         .is_forced = is_forced,
-        .give_up_at =
-            r->now + (timeout > 0 ? timeout : r->settings.transfer_timeout + 3 * raft_write_takes(r)),
+        .began_at = r->now,
+        .timeout = timeout,
     };
+    r->transfer.give_up_at = end_of_transfer(r);
     raft_transfer_goes_on(r);
     return GAVEL_OK;
 }
@@ -192,9 +208,14 @@ static void hand_over(struct raft *r)
     ASSERT(!r->steps_down);
     raft_make_release(r, r->transfer.is_forced ? r->transfer.target : 0, &certificate);
     r->transfer.phase = RAFT_TRANSFER_HANDED;
-    /* Nobody works now, so this is no time to be patient: a target that lives stands at once. */
+    /*
+     * Nobody works now, so this is no time to be patient: a target that lives stands at once. But it must
+     * have the time to write, and only now that it has acknowledged an entry of ours is it known how long
+     * that takes. Otherwise a witness would step down before the only node that can work has been elected,
+     * the next witness would stand in a new term, and hand over to the same node as briefly, for ever.
+     */
     r->transfer.give_up_at =
-        ns_min(r->transfer.give_up_at, r->now + r->settings.election_max + 3 * raft_write_takes(r));
+        ns_min(end_of_transfer(r), r->now + r->settings.election_max + election_writes(r));
     raft_send(r, RAFT_MSG_TIMEOUT_NOW, r->transfer.target, RAFT_AFTER_STATE)->certificate = certificate;
     ASSERT(r->is_lease_given_up);
 }
