@@ -314,6 +314,30 @@ static void draw_orders(struct profile *p, const struct prng *prng, uint64_t wit
         p->faults |= FAULT_BIT(FAULT_ORDERS) & ~without;
 }
 
+/*
+ * Where there are witnesses and slow disks, in half of the runs all nodes but one or two are witnesses, and
+ * only those one or two have slow disks: the witnesses can elect one of themselves, and have to give the
+ * others time to take over. Drawn aside, too.
+ */
+static void draw_slow_workers(struct profile *p, const struct prng *prng)
+{
+    const uint64_t both = FAULT_BIT(FAULT_WITNESS) | FAULT_BIT(FAULT_DISKS);
+    struct prng aside = *prng;
+    unsigned workers;
+
+    (void)prng_next(&aside); /* that one decides about orders */
+    workers = 1 + (unsigned)prng_below(&aside, 2);
+    if ((p->faults & both) != both || p->nodes < 3 || !prng_chance(&aside, 500))
+        return;
+    for (unsigned i = 0; i < p->nodes; i++) {
+        struct raft_member *member = &p->first.members[i];
+
+        member->is_witness = member->is_voter && i >= workers;
+        p->disk[i] = member->is_witness ? 0 : prng_between(&aside, 250 * NS_PER_MS, 1000 * NS_PER_MS);
+    }
+    p->first.members[0].is_voter = true;
+}
+
 /* Less than what clients propose while the disks of a majority hang. */
 static void bound_uncommitted(struct profile *p)
 {
@@ -343,6 +367,7 @@ void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, 
     draw_distances(p, prng);
     fit_distances(p);
     draw_orders(p, prng, without);
+    draw_slow_workers(p, prng);
     bound_uncommitted(p);
     p->longest = NEVER;
     p->heal_at = duration / 2;

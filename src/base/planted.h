@@ -94,6 +94,7 @@
     X(CLAIMS_BRIEFLY,            "claims-briefly", "a leader claims with a lease that the next round cannot renew") \
     X(FAR_SUCCESSOR,             "far-successor", "a leader hands over to one that is too far away to hold a lease") \
     X(FAR_VOTER,                 "far-voter", "a voter is added with which nobody can hold a lease") \
+    X(HANDS_OVER_BY_OWN_DISK,    "hands-over-by-own-disk", "a hand-over gives its target as much time as the leader's own disk would need") \
     X(PREFERS_FOR_EVER,          "prefers-for-ever", "a leader hands over for priority again and again in vain") \
     X(STANDS_WHILE_WRITING,      "stands-while-writing", "a node stands, or stands again, while its own state is on its way to disk") \
     X(NEW_TERM_EACH_TIME,        "new-term-each-time", "a candidate that nobody has refused begins a new term at each timeout") \

@@ -151,6 +151,8 @@ static bool knows_commit(const struct raft *r)
 /* What an election costs on slow disks: the candidate's vote, a voter's, and one that was under way. */
 static gavel_ns election_writes(const struct raft *r)
 {
+    if (PLANTED(HANDS_OVER_BY_OWN_DISK))
+        return 3 * raft_write_takes(r);
     return 3 * raft_successor_write_takes(r, r->transfer.target);
 }
 
