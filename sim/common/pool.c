@@ -20,8 +20,8 @@ struct board {
     _Atomic uint64_t done;
     _Atomic uint64_t failed;
     _Atomic uint64_t counts[POOL_COUNTS];
-    atomic_bool is_over; /* no further seed is begun */
-    uint64_t failures[POOL_FAILURES_KEPT];
+    atomic_bool is_over;             /* no further seed is begun */
+    _Atomic uint64_t lowest_failed;  /* seed */
     uint64_t current[POOL_JOBS_MAX]; /* the seed that each process works on */
 };
 
@@ -31,6 +31,15 @@ double pool_seconds_now(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail; only for people to read */
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void note_failure(struct board *board, uint64_t seed)
+{
+    uint64_t lowest = atomic_load(&board->lowest_failed);
+
+    atomic_fetch_add(&board->failed, 1);
+    while (seed < lowest && !atomic_compare_exchange_weak(&board->lowest_failed, &lowest, seed))
+        ;
 }
 
 static void work_through(const struct pool_work *work, struct board *board, uint64_t first, uint64_t count,
@@ -50,12 +59,8 @@ static void work_through(const struct pool_work *work, struct board *board, uint
         atomic_fetch_add(&board->done, 1);
         for (unsigned k = 0; k < POOL_COUNTS; k++)
             atomic_fetch_add(&board->counts[k], counts[k]);
-        if (has_failed) {
-            uint64_t n = atomic_fetch_add(&board->failed, 1);
-
-            if (n < POOL_FAILURES_KEPT)
-                board->failures[n] = first + i;
-        }
+        if (has_failed)
+            note_failure(board, first + i);
     }
     work->end(work->context, memory);
 }
@@ -77,17 +82,6 @@ static void check_exit(struct board *board, unsigned job, int status)
     atomic_fetch_add(&board->failed, 1);
 }
 
-/* Seeds that failed since the last look; returns how many there are now. */
-static uint64_t print_failures(struct board *board, uint64_t known)
-{
-    uint64_t failed = atomic_load(&board->failed);
-
-    for (; known < failed && known < POOL_FAILURES_KEPT; known++)
-        if (board->failures[known] != 0)
-            (void)printf("\nFAILED: seed %" PRIu64 "\n", board->failures[known]);
-    return failed;
-}
-
 /* Waits for all; meanwhile the progress line, if one is wanted. Returns whether somebody asked to end. */
 static bool gather(const struct pool_work *work, struct board *board, const pid_t *children, unsigned jobs,
                    const sigset_t *ends)
@@ -95,7 +89,6 @@ static bool gather(const struct pool_work *work, struct board *board, const pid_
     double began = pool_seconds_now();
     uint64_t counts[POOL_COUNTS];
     bool is_interrupted = false;
-    uint64_t failed = 0;
     unsigned left = jobs;
     pid_t alive[POOL_JOBS_MAX];
 
@@ -119,7 +112,6 @@ static bool gather(const struct pool_work *work, struct board *board, const pid_
                 atomic_store(&board->is_over, true);
                 is_interrupted = true;
             }
-            failed = print_failures(board, failed);
             read_counts(board, counts);
             work->progress(work, atomic_load(&board->done), atomic_load(&board->failed), counts,
                            pool_seconds_now() - began);
@@ -138,6 +130,7 @@ void pool_run(const struct pool_work *work, uint64_t first, uint64_t count, unsi
     sigset_t ends;
 
     ASSERT(board != MAP_FAILED);
+    atomic_store(&board->lowest_failed, UINT64_MAX);
     if (jobs > POOL_JOBS_MAX)
         jobs = POOL_JOBS_MAX;
     (void)sigemptyset(&ends);
@@ -161,8 +154,7 @@ void pool_run(const struct pool_work *work, uint64_t first, uint64_t count, unsi
     ret_result->done = atomic_load(&board->done);
     ret_result->failed = atomic_load(&board->failed);
     read_counts(board, ret_result->counts);
-    for (unsigned i = 0; i < POOL_FAILURES_KEPT; i++)
-        ret_result->failures[i] = board->failures[i];
+    ret_result->lowest_failed = atomic_load(&board->lowest_failed);
     ret_result->seconds = pool_seconds_now() - began;
     (void)munmap(board, sizeof *board); /* the process ends soon anyway */
 }

@@ -11,13 +11,12 @@
 #include <stdint.h>
 
 #define POOL_JOBS_MAX 64
-#define POOL_FAILURES_KEPT 20
 #define POOL_COUNTS 48
 
 /* What the seeds of one kind of world are. `memory` belongs to one process and is used for many runs. */
 struct pool_work {
     void *(*begin)(const void *context);
-    /* True: the seed failed. Adds what it found to counts. */
+    /* True: the seed failed, and this has named it. Adds what it found to counts. */
     bool (*run)(void *memory, const void *context, uint64_t seed, uint64_t counts[POOL_COUNTS]);
     void (*end)(const void *context, void *memory);
     const void *context;
@@ -29,7 +28,7 @@ struct pool_work {
 struct pool_result {
     uint64_t done;
     uint64_t failed;
-    uint64_t failures[POOL_FAILURES_KEPT]; /* seeds; 0 where a process died instead */
+    uint64_t lowest_failed; /* seed; UINT64_MAX if none failed, except by the death of a process */
     uint64_t counts[POOL_COUNTS];
     double seconds;
     bool is_interrupted;

@@ -20,10 +20,22 @@ static_assert(COUNT_SIGHTS + SIGHTS_MAX <= POOL_COUNTS, "all counts fit");
 struct job {
     const struct simulator *simulator;
     struct run_options options;
+    bool has_progress;
 };
 
 static void *begin(const void *context) { return ((const struct job *)context)->simulator->begin(); }
 static void end(const void *context, void *memory) { ((const struct job *)context)->simulator->end(memory); }
+
+/*
+ * At once, and by the process that ran it: so every seed is named, however many fail, and also if the whole
+ * is ended before its time. Below a line of progress, if there is one.
+ */
+static void name_failure(const struct job *job, uint64_t seed, const char *broken)
+{
+    (void)printf("%sseed %" PRIu64 ": %s\n", job->has_progress && isatty(STDOUT_FILENO) ? "\n" : "", seed,
+                 broken);
+    (void)fflush(stdout);
+}
 
 static bool run_seed(void *memory, const void *context, uint64_t seed, uint64_t counts[POOL_COUNTS])
 {
@@ -37,6 +49,8 @@ static bool run_seed(void *memory, const void *context, uint64_t seed, uint64_t 
     counts[COUNT_EVENTS] = result.events;
     memcpy(counts + COUNT_COUNTS, result.counts, sizeof result.counts);
     memcpy(counts + COUNT_SIGHTS, result.sights, sizeof result.sights);
+    if (result.broken)
+        name_failure(job, seed, result.broken);
     return result.broken != NULL;
 }
 
@@ -69,43 +83,34 @@ static void print_progress(const struct pool_work *work, uint64_t done, uint64_t
     (void)fflush(stdout); /* a line of progress that comes late is none */
 }
 
-/* One story is enough to read at a time: that of the first. */
-static void report_failures(const struct job *job, const struct pool_result *all)
+/* One story is enough to read at a time: that of the lowest seed, however many processes there were. */
+static void tell_of_one(const struct job *job, uint64_t seed)
 {
     void *memory = job->simulator->begin();
     struct run_options one = job->options;
-    struct run_result result;
 
-    for (uint64_t i = 0; i < all->failed && i < POOL_FAILURES_KEPT; i++) {
-        one.seed = all->failures[i];
-        if (one.seed == 0)
-            continue;
-        if (i == 0) {
-            report_failure(job->simulator, memory, &one);
-            continue;
-        }
-        job->simulator->run(memory, &one, &result);
-        (void)printf("FAILED: seed %" PRIu64 " breaks %s: %s\n", one.seed,
-                     result.broken ? result.broken : "nothing the second time", result.what);
-    }
+    one.seed = seed;
+    report_failure(job->simulator, memory, &one);
     job->simulator->end(memory);
 }
 
 uint64_t seeds_run(const struct simulator *simulator, const struct run_options *options, uint64_t count,
                    unsigned jobs, bool wants_all_seen)
 {
-    const struct job job = {.simulator = simulator, .options = *options};
+    const struct job job = {
+        .simulator = simulator, .options = *options, .has_progress = count == POOL_ENDLESS};
     const struct pool_work work = {.begin = begin,
                                    .run = run_seed,
                                    .end = end,
                                    .context = &job,
-                                   .progress = count == POOL_ENDLESS ? print_progress : NULL};
+                                   .progress = job.has_progress ? print_progress : NULL};
     struct pool_result all;
 
     pool_run(&work, options->seed, count, jobs, &all);
     if (work.progress)
         (void)printf("\n");
-    report_failures(&job, &all);
+    if (all.lowest_failed != UINT64_MAX)
+        tell_of_one(&job, all.lowest_failed);
     (void)printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64
                  " failed; %.1f s, %.1f h of virtual time, %" PRIu64 " events",
                  all.done, options->seed, all.failed, all.seconds, hours(all.counts),

@@ -7,8 +7,10 @@
 #include "sim/common/simulator.h"
 
 /*
- * Runs `count` seeds from options->seed on in several processes, and reports
- * the first failures. POOL_ENDLESS: until Ctrl-C, with a line of progress.
+ * Runs `count` seeds from options->seed on in several processes. Names every
+ * seed that fails, with what it breaks, in a line of its own as soon as it has
+ * failed, and tells the story of the lowest at the end. POOL_ENDLESS: until
+ * Ctrl-C, with a line of progress.
  * wants_all_seen: a sight that never occurred is a failure, too. Returns how
  * many failed.
  */

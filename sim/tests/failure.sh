@@ -22,9 +22,9 @@ expect()
 }
 
 case $kind in
-candidate) bug=early-takeover breaks='(S4|L2)' few='--candidates 1' ;;
-raft) bug=lease-from-ack breaks='(lease-from-sends|leases-disjoint)' few='--nodes 0' ;;
-session) bug=silence-from-before breaks='(deadline-true|S4|L2)' few='--nodes 0' ;;
+candidate) bug=early-takeover breaks='(S4|L2)' few='--candidates 1' several=2 ;;
+raft) bug=lease-from-ack breaks='(lease-from-sends|leases-disjoint)' few='--nodes 0' several=20 ;;
+session) bug=silence-from-before breaks='(deadline-true|S4|L2)' few='--nodes 0' several=2 ;;
 *) exit 2 ;;
 esac
 
@@ -34,6 +34,10 @@ code=0
 expect "$scratch/many" "^FAILED: seed [0-9]+ breaks $breaks"
 expect "$scratch/many" 'commit [^ ]+'
 expect "$scratch/many" 'VIOLATION of'
+# Every seed that failed is named, however many there are.
+failed=$(sed -nE 's/^50 seeds from [0-9]+: ([0-9]+) failed;.*/\1/p' "$scratch/many")
+[ "$(grep -cE '^seed [0-9]+: [a-zA-Z0-9-]+$' "$scratch/many")" -eq "$failed" ]
+[ "$failed" -gt "$several" ]
 
 replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$scratch/many" | sed -n 1p)
 shorten=$(sed -n 's/^ *shorten: *gavel-sim //p' "$scratch/many" | sed -n 1p)
