@@ -213,6 +213,28 @@ static bool is_in_vain(const struct raft_referee *referee, gavel_ns at)
            at < referee->handed_over_at + referee->bound;
 }
 
+/*
+ * For how long nobody may work when a leader has handed over for priority. One that succeeds, or that the
+ * leader takes back, is done within hand_over. After one in vain there is an election on top: the target had
+ * the vote of the former leader, but no majority, and so the leader cannot go on.
+ *
+ *   hand-over  the work stops, and the target stands
+ *   election   the timer of whoever voted for the target runs out, within election_max; it waits one
+ *              heartbeat for the answers of all voters (decision 0035); votes and the no-op: 5 T
+ *
+ * The two overlap, so that twice hand_over has room for a witness that is elected first and hands over to the
+ * same node in vain. Once hand_over is too little even without one: with a transfer_timeout that is shorter
+ * than a heartbeat the election alone takes longer (seed 2009763). What is promised is L1, with its bound
+ * counted from the hand-over. This is stricter.
+ */
+static gavel_ns idle_allowed(const struct raft_referee *referee, gavel_ns at)
+{
+    gavel_ns allowed = is_in_vain(referee, at) ? 2 * referee->hand_over : referee->hand_over;
+
+    ASSERT(allowed < referee->bound);
+    return allowed;
+}
+
 void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
 {
     const struct shadow *shadow;
@@ -233,10 +255,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
         (referee->constrained_at > 0 && at < referee->constrained_at + referee->bound))
         return;
     if (!shadow) {
-        /* After one in vain a witness may be elected first, which hands over to the same node in vain. */
-        gavel_ns allowed = is_in_vain(referee, at) ? 2 * referee->hand_over : referee->hand_over;
-
-        if (referee->settings.prefers_priority && at - referee->idle_from <= allowed)
+        if (referee->settings.prefers_priority && at - referee->idle_from <= idle_allowed(referee, at))
             return;
         raft_referee_violate(
             referee, RAFT_INVARIANT_LEADER,
