@@ -69,7 +69,7 @@ test_every_setting_has_flag_variable_and_key() {
         yaml "$key: $value\n"
         same "$(check "${base[@]}" --config "$scratch/gavel.yaml" | "$JSON_GET" "$field")" "$after"
         count=$((count + 1))
-    done < <("$GAVEL" check --help | sed -n '/^Settings/,/^$/s/^ *\(-., \)\?--\(\[no-\]\)\?\([a-z-]*\).*/\3/p')
+    done < <("$GAVEL" check --help | sed -n '/^Settings/,/^$/s/^ \{1,6\}\(-., \)\?--\(\[no-\]\)\?\([a-z-]*\).*/\3/p')
     ((count >= 26)) || fail "--help lists only $count settings"
 }
 

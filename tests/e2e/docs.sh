@@ -10,9 +10,9 @@ commands=$("$GAVEL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/
 
 older="resign stepdown transfer" # of handover; they work and are not listed
 
-# options_of COMMAND: its long options as --help has them, one per line, --no-x included.
+# options_of COMMAND: its long options as --help has them, at the left, one per line, --no-x included.
 options_of() {
-    "$GAVEL" "$1" --help | grep -oE '^ +(-., )?--(\[no-\])?[a-z-]+' | grep -oE -- '--.*' |
+    "$GAVEL" "$1" --help | grep -oE '^ {1,6}(-., )?--(\[no-\])?[a-z-]+' | grep -oE -- '--.*' |
         sed -nE 's/^--\[no-\](.*)/--\1\n--no-\1/; p' | tr ' ' '\n' | sort -u
 }
 
