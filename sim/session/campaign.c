@@ -251,7 +251,7 @@ void campaign_result(struct program *program, const struct pending *pending, enu
             campaign_looked(program, pending->group, result->group);
     } else if (pending->kind == PENDING_WITHDRAW) {
         candidacy->is_leaving = false;
-        if (result && status == GAVEL_ERR_STORE_UNSUPPORTED) { /* done for good, while a node runs 0.6.0 */
+        if (result && status == GAVEL_ERR_STORE_UNSUPPORTED) { /* done for good, while a node may be older */
             withdraw_again(program, pending);
             return;
         }

@@ -55,6 +55,7 @@ static void tell(struct story *story, uint64_t session, Gavel__Op__WhatCase what
     command.n_ops = 1;
     command.session = session;
     command.id = session != 0 ? ++story->ids[session] : 0;
+    command.table_version = TABLE_VERSION;
     size = gavel__command__get_packed_size(&command);
     if (size > sizeof bytes)
         abort();

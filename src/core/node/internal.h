@@ -49,8 +49,8 @@ void node_hand_out(struct node *node, gavel_ns now);
 void node_read_records(struct node *node);
 void node_applied_record(struct node *node, const struct raft_entry *entry);
 void node_take_greeting(struct node *node, const struct node_described *said);
-/* What all members know of the operations of the table. */
-bool node_all_know(const struct node *node, uint32_t table_version);
+/* The rules of the table that all members are known to know; 0: the first. */
+uint32_t node_table_version(const struct node *node);
 const struct member_record *node_record_of(const struct node *node, raft_id id); /* NULL: none */
 /* What is known of a member that has no record. */
 void node_describe_member(const struct node *node, const struct raft_member *member, const char *name,

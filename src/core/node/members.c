@@ -81,22 +81,26 @@ void node_take_greeting(struct node *node, const struct node_described *said)
                             m->record_count);
     if (node_addresses_take_greeting(&m->addresses, said))
         (void)node_act(node, NODE_ADDRESSES); /* likewise */
+    node->frontend.table_version = node_table_version(node);
 }
 
 /*
  * Learners, too: they apply the same entries. A member that has not greeted us since we started is taken for
- * one that does not know it. Nodes without names, as in simulators, are all of this program.
+ * one that knows the first only. Nodes without names, as in simulators, are all of this program.
  */
-bool node_all_know(const struct node *node, uint32_t table_version)
+uint32_t node_table_version(const struct node *node)
 {
+    uint32_t lowest = TABLE_VERSION;
+
     for (size_t i = 0; node->members.id_of_name && i < node->raft.config.count; i++) {
         raft_id id = node->raft.config.members[i].id;
         const struct node_address *entry = node_addresses_find(&node->members.addresses, id);
+        uint32_t known = entry ? entry->table_version : 0;
 
-        if (id != node->raft.state.id && (!entry || entry->table_version < table_version))
-            return false;
+        if (id != node->raft.state.id && known < lowest)
+            lowest = known;
     }
-    return true;
+    return lowest;
 }
 
 const struct member_record *node_record_of(const struct node *node, raft_id id)

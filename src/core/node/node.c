@@ -107,7 +107,7 @@ static void do_next(struct node *node, const struct node_moment *moment)
 
 static void tick(struct node *node, const struct node_moment *moment, bool is_stalled)
 {
-    node->frontend.may_remove = node_all_know(node, TABLE_VERSION_REMOVE_GROUP);
+    node->frontend.table_version = node_table_version(node);
     frontend_tick(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), is_stalled,
                   moment->wall_ms);
     forwarder_tick(&node->forwarder, moment->now);

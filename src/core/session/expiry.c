@@ -402,7 +402,9 @@ static void look_for_idle(struct frontend *frontend, const struct frontend_momen
 
 static gavel_ns idle_due_at(const struct frontend *frontend)
 {
-    return frontend->retention > 0 && frontend->may_remove ? frontend->expiry.idle_due_at : NEVER;
+    bool may_remove = frontend->table_version >= TABLE_VERSION;
+
+    return frontend->retention > 0 && may_remove ? frontend->expiry.idle_due_at : NEVER;
 }
 
 void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled, int64_t wall_ms)

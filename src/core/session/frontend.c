@@ -334,6 +334,7 @@ static enum gavel_status encode(const struct frontend *frontend, struct frontend
     command.id = request ? request->id : 0;
     command.wall_ms = waiting->wall_ms;
     command.generation = frontend->generation;
+    command.table_version = frontend->table_version;
     command.n_ops = ops->count;
     command.ops = (Gavel__Op **)(uintptr_t)ops->list; /* packing does not write to them */
     status = table_ops_encode_packed(&command, ops->packed, &waiting->bytes, &waiting->size);
@@ -591,7 +592,8 @@ const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t
     /* That its bytes mean the same is known from how they were made: this is only to notice a mistake of
      * ours, cheaply. */
     ASSERT(waiting->size == size);
-    return waiting->command;
+    /* While older rules apply, we read what the others read, no more. */
+    return waiting->command->table_version >= TABLE_VERSION ? waiting->command : NULL;
 }
 
 void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,

@@ -86,15 +86,13 @@ struct frontend {
     uint64_t term;
     /* Of the cluster, for the commands; the caller's to set before it opens the frontend. */
     uint64_t generation;
-    /* Every member is bound to its data directory, so none runs 0.6.0: the log may say what that does not
-     * know. The caller's to set before it hands a frame in. */
-    bool is_bound;
-    /*
-     * Groups that nobody has used for so long are removed; 0: never. Until all members are known to know that
-     * operation none is (may_remove). The caller's to set, too.
-     */
+    /* The rules that all members are known to know (TABLE_VERSION); 0: those of 0.6.0. Commands are meant by
+     * them, and what they do not allow is refused or left out. The caller's to set before it hands a frame
+     * in, or lets time go on. */
+    uint32_t table_version;
+    /* Groups that nobody has used for so long are removed, by rules that can; 0: never. The caller's to set,
+     * too. */
     gavel_ns retention;
-    bool may_remove;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct heard heard;               /* what this node has heard while it led */
@@ -174,7 +172,8 @@ bool frontend_next_batch(struct frontend *frontend, struct frontend_batch *ret_b
 void frontend_proposed(struct frontend *frontend, enum gavel_status status, uint64_t first, uint64_t term);
 
 /* The command of that entry, of so many bytes, as it was decoded, if it is ours: its bytes need not be
- * decoded again. NULL: it is another's. Borrowed until frontend_applied(). */
+ * decoded again. NULL: it is another's, or there is more in it than the rules that it is meant by know.
+ * Borrowed until frontend_applied(). */
 const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t index, uint64_t term,
                                        size_t size);
 

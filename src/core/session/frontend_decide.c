@@ -23,6 +23,10 @@
 /* A candidate that was silent for so long does not keep an operator from removing its group. If it is alive
  * it registers again, and the group is there again. */
 #define SILENT_MS 60000
+/* Why something must wait until the cluster is upgraded. */
+#define NOT_ALL_KNOW                                                                                         \
+    "a node of the cluster does not know how, or was not heard since the leader started; "                   \
+    "upgrade all nodes, and start those that are down"
 
 /* ---- claims ---- */
 
@@ -280,21 +284,22 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
     }
     if (frontend->table->revision >= campaign->epoch_at_least)
         campaign->epoch_at_least = 0; /* it is so already */
-    if (!frontend->is_bound)
-        campaign->is_patient = false; /* it would be granted the mandate by some nodes, and not by others */
-    if (!frontend->is_bound && campaign->epoch_at_least != 0) {
-        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
-        verdict->message = frontend_sentence(
-            "epochs of group \"%.80s\" cannot begin above %llu while a node of the cluster runs 0.6.0; upgrade all nodes",
-            campaign->group, (unsigned long long)campaign->epoch_at_least);
-    }
+    if (frontend->table_version >= TABLE_VERSION)
+        return;
+    campaign->is_patient = false; /* a hint */
+    if (campaign->epoch_at_least == 0)
+        return;
+    verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+    verdict->message =
+        frontend_sentence("epochs of group \"%.80s\" cannot begin above %llu yet: " NOT_ALL_KNOW,
+                          campaign->group, (unsigned long long)campaign->epoch_at_least);
 }
 
-/* While a node may run 0.6.0, hints are left out, and what changes the group is refused. */
+/* By older rules hints are left out, and what changes the outcome is refused. */
 static void decide_withdraw(const struct frontend *frontend, Gavel__Withdraw *withdraw,
                             struct frontend_verdict *verdict)
 {
-    if (frontend->is_bound)
+    if (frontend->table_version >= TABLE_VERSION)
         return;
     withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
     withdraw->ending = GAVEL__ENDING__ENDING_CLOSED;
@@ -302,8 +307,7 @@ static void decide_withdraw(const struct frontend *frontend, Gavel__Withdraw *wi
         return;
     verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
     verdict->message = frontend_sentence(
-        "the work of group \"%.100s\" cannot be recorded as done while a node of the cluster runs 0.6.0; upgrade all nodes",
-        withdraw->group);
+        "the work of group \"%.100s\" cannot be recorded as done yet: " NOT_ALL_KNOW, withdraw->group);
 }
 
 /*
@@ -382,11 +386,10 @@ static void decide_remove(const struct frontend *frontend, gavel_ns now, Gavel__
         verdict->message = frontend_sentence("there is no group \"%.100s\"", remove->group);
         return;
     }
-    if (!frontend->may_remove) {
+    if (frontend->table_version < TABLE_VERSION) {
         verdict->status = GAVEL_ERR_STATE;
-        verdict->message = frontend_sentence(
-            "group \"%.100s\" cannot be removed yet: a node of the cluster does not know how, or was not heard since the leader started; upgrade all nodes, and start those that are down",
-            remove->group);
+        verdict->message =
+            frontend_sentence("group \"%.100s\" cannot be removed yet: " NOT_ALL_KNOW, remove->group);
         return;
     }
     verdict->message = why_not_removed(frontend, now, group, remove->is_forced);

@@ -150,6 +150,7 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
         .session = *session,
         .wall_ms = command->wall_ms,
         .generation = command->generation,
+        .version = command->table_version,
         .revision = table->revision + 1,
         .group = table_op_group(op),
         .outcome = outcome,
@@ -299,8 +300,8 @@ static enum gavel_status finish(struct table *table, uint64_t index, enum gavel_
     return status;
 }
 
-enum gavel_status table_apply_command(struct table *table, uint64_t index, const Gavel__Command *command,
-                                      struct table_outcome *ret_outcome)
+static enum gavel_status apply_decoded(struct table *table, uint64_t index, const Gavel__Command *command,
+                                       struct table_outcome *ret_outcome)
 {
     const uint64_t revision_before = table->revision;
     struct table_outcome outcome = {0};
@@ -310,6 +311,13 @@ enum gavel_status table_apply_command(struct table *table, uint64_t index, const
     status = apply_command(table, command, &outcome);
     ASSERT(table->revision >= revision_before);
     return finish(table, index, status, &outcome, ret_outcome);
+}
+
+enum gavel_status table_apply_command(struct table *table, uint64_t index, const Gavel__Command *command,
+                                      struct table_outcome *ret_outcome)
+{
+    ASSERT(command->table_version >= TABLE_VERSION);
+    return apply_decoded(table, index, command, ret_outcome);
 }
 
 enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes, size_t size,
@@ -322,10 +330,9 @@ enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uin
 
     ASSERT(index > table->index);
     if (status == GAVEL_OK && command.kind == TABLE_OPS) {
-        status = message_unpack(&gavel__command__descriptor, command.value, command.value_size, &message);
+        status = command_unpack(command.value, command.value_size, &message);
         if (status == GAVEL_OK) {
-            status =
-                table_apply_command(table, index, (const Gavel__Command *)(const void *)message, ret_outcome);
+            status = apply_decoded(table, index, (const Gavel__Command *)(const void *)message, ret_outcome);
             protobuf_c_message_free_unpacked(message, NULL);
             return status;
         }

@@ -156,7 +156,9 @@ enum gavel_status table_ops_encode_packed(const Gavel__Command *message, const s
         return table_ops_encode(message, ret_bytes, ret_size);
     before.n_ops = 0;
     before.generation = 0;
+    before.table_version = 0;
     after.generation = message->generation;
+    after.table_version = message->table_version;
     command.value_size = gavel__command__get_packed_size(&before) + gavel__command__get_packed_size(&after);
     for (size_t i = 0; i < message->n_ops; i++) {
         size_t size = op_size(message, packed, i);

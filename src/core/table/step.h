@@ -18,6 +18,7 @@ struct step {
     struct table_session *session; /* whose command it is; NULL: nobody's, or closed meanwhile */
     int64_t wall_ms;
     uint64_t generation; /* of the cluster, as the command says */
+    uint32_t version;    /* of the table, likewise: the rules by which it is carried out */
     uint64_t revision;   /* that it makes, if it changes anything */
     uint32_t part;       /* of the next change that is told */
     bool has_changed;
@@ -172,6 +173,9 @@ void history_free(struct table_history *history);                        /* safe
  * protobuf_c_message_free_unpacked(message, NULL). */
 GAVEL_CHECKED enum gavel_status message_unpack(const ProtobufCMessageDescriptor *descriptor,
                                                const uint8_t *bytes, size_t size,
+                                               ProtobufCMessage **ret_message);
+/* The same of a Command, without what its table_version does not know. */
+GAVEL_CHECKED enum gavel_status command_unpack(const uint8_t *bytes, size_t size,
                                                ProtobufCMessage **ret_message);
 
 #define SNAPSHOT_LENGTH_BYTES 4 /* before each message */

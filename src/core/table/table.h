@@ -100,14 +100,15 @@ enum table_command_kind {
 #define TABLE_HISTORY_BYTES_MAX (32u << 20)
 
 /*
- * The operations that a node knows. A node tells its peers which version it knows (Hello), and the leader
- * proposes nothing that a member may not know: replicas would differ.
+ * The rules that a node knows. A node tells its peers which version it knows (Hello). The leader writes the
+ * lowest that all members are known to know into every command, and the command is carried out by the rules
+ * of that version, by newer nodes, too: what came later is skipped in it (known.c). So replicas are the same
+ * whoever leads, and whatever a client has said. 0, of older leaders, stands for 1.
  *
  *     1   0.6.0
- *     2   RemoveGroup
+ *     2   0.7.0: Campaign.is_patient and epoch_at_least; Withdraw.is_done, successor and ending; RemoveGroup
  */
 #define TABLE_VERSION 2u
-#define TABLE_VERSION_REMOVE_GROUP 2u
 
 /* Keys have at least one byte; values may be empty. Any byte may stand in them. Of OPS, value is the protobuf
  * and there is no key. */
@@ -339,7 +340,8 @@ void table_outcome_done(struct table_outcome *outcome); /* safe on a zeroed stru
 GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
                                                 size_t size, struct table_outcome *ret_outcome);
 
-/* The same for a command OPS that is decoded already: as its bytes would be decoded. */
+/* The same for a command OPS that is decoded already, as its bytes would be: that is known only of one that
+ * is carried out by the newest rules (TABLE_VERSION). */
 GAVEL_CHECKED enum gavel_status table_apply_command(struct table *table, uint64_t index,
                                                     const Gavel__Command *command,
                                                     struct table_outcome *ret_outcome);

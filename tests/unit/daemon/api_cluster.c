@@ -72,7 +72,7 @@ void api_cluster_init(struct api_cluster *cluster, struct node_shared *node)
     *cluster = (struct api_cluster){.node = node};
     ASSERT(table_keep_history(&node->table.table) == GAVEL_OK);
     frontend_init(&cluster->frontend, &node->table.table, 1000);
-    cluster->frontend.is_bound = cluster->frontend.may_remove = true;
+    cluster->frontend.table_version = TABLE_VERSION;
     frontend_open(&cluster->frontend, 1, clock_now());
 }
 

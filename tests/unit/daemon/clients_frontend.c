@@ -105,6 +105,7 @@ uint64_t play_apply(struct clients_frontend *frontend, uint64_t session, Gavel__
     frontend->index++;
     command.session = session;
     command.id = session ? frontend->index : 0;
+    command.table_version = TABLE_VERSION;
     command.n_ops = count;
     command.ops = (Gavel__Op **)(uintptr_t)ops;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);

@@ -508,8 +508,8 @@ static void test_a_greeting_makes_an_address_known(void **state)
     assert_int_equal(f->actions.count, 0);
 }
 
-/* Replicas would differ if a member got an operation that it does not know. */
-static void test_groups_are_removed_only_if_all_members_know_how(void **state)
+/* Replicas would differ if a member got a command that it reads by other rules. */
+static void test_commands_are_meant_by_rules_that_all_members_know(void **state)
 {
     struct fixture *f = *state;
     struct node_described said = {.name = "b", .address = "b:1", .api = ""};
@@ -517,21 +517,21 @@ static void test_groups_are_removed_only_if_all_members_know_how(void **state)
 
     run(f, 3 * NS_PER_S);
     leader = leader_of(f);
-    assert_false(f->nodes[leader].node.frontend.may_remove);
+    assert_int_equal(f->nodes[leader].node.frontend.table_version, 0);
     for (unsigned i = 0; i < 3; i++) {
         if (i == leader)
             continue;
-        assert_false(f->nodes[leader].node.frontend.may_remove);
+        assert_int_equal(f->nodes[leader].node.frontend.table_version, 0);
         said.id = i + 1;
-        said.table_version = TABLE_VERSION;
+        said.table_version = TABLE_VERSION + i; /* one of them is newer */
         (void)feed(f, leader, (struct node_event){.kind = NODE_GREETED, .greeting = &said});
-        run(f, 200 * NS_PER_MS);
     }
-    assert_true(f->nodes[leader].node.frontend.may_remove);
-    said.table_version = 0; /* it was started again, with an older program */
+    assert_int_equal(f->nodes[leader].node.frontend.table_version, TABLE_VERSION);
+    said.table_version = 1; /* it was started again, with an older program */
     (void)feed(f, leader, (struct node_event){.kind = NODE_GREETED, .greeting = &said});
+    assert_int_equal(f->nodes[leader].node.frontend.table_version, 1);
     run(f, 200 * NS_PER_MS);
-    assert_false(f->nodes[leader].node.frontend.may_remove);
+    assert_int_equal(f->nodes[leader].node.frontend.table_version, 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -551,7 +551,7 @@ int main(void)
         TEST(test_members_change_while_entries_are_on_their_way),
         TEST(test_work_that_failed_ends_its_own_claim_only),
         TEST(test_a_node_that_ends_hands_over_first),
-        TEST(test_groups_are_removed_only_if_all_members_know_how),
+        TEST(test_commands_are_meant_by_rules_that_all_members_know),
         TEST(test_a_greeting_makes_an_address_known),
     };
 

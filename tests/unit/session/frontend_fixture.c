@@ -42,7 +42,7 @@ int fixture_setup(void **state)
     f->is_working = true;
     f->term = 1;
     frontend_init(&f->frontend, &f->table, DRIFT_PPM);
-    f->frontend.is_bound = true;
+    f->frontend.table_version = TABLE_VERSION;
     frontend_open(&f->frontend, f->term, f->now);
     *state = f;
     return 0;

@@ -363,11 +363,17 @@ static void test_a_wish_for_a_lease_mandate_is_written_as_on_every_store(void **
 
 /* ---- what stands in the log ---- */
 
+/* Behind it is only the version of the rules that it is meant by. */
 static void expect_at_the_end(const struct fixture *f, size_t which, const uint8_t *bytes, size_t size)
 {
+    const uint8_t version[] = {0x30, TABLE_VERSION};
+    const uint8_t *end;
+
     assert_true(which < f->log_count);
-    assert_true(f->log[which].size > size);
-    assert_memory_equal(f->log[which].bytes + f->log[which].size - size, bytes, size);
+    assert_true(f->log[which].size > size + sizeof version);
+    end = f->log[which].bytes + f->log[which].size - sizeof version;
+    assert_memory_equal(end, version, sizeof version);
+    assert_memory_equal(end - size, bytes, size);
 }
 
 /* Packed by another library, with the fields in another order than ours. */
@@ -529,8 +535,8 @@ static void test_a_session_without_a_process_does_not_end_with_one(void **state)
     assert_non_null(table_session_find(&f->table, 7));
 }
 
-/* What 0.6.0 does not know must not be in a log that a node of it may apply. */
-static void test_while_a_node_may_run_0_6_0_the_log_says_nothing_new(void **state)
+/* What would be skipped is refused, or left out if it is a hint. */
+static void test_while_a_node_may_be_older_the_log_says_nothing_new(void **state)
 {
     struct fixture *f = *state;
     Gavel__Op *campaign = op_campaign(f, "g", "b");
@@ -538,7 +544,7 @@ static void test_while_a_node_may_run_0_6_0_the_log_says_nothing_new(void **stat
     Gavel__Op *hint = op_withdraw(f, "g");
     uint64_t epoch;
 
-    f->frontend.is_bound = false;
+    f->frontend.table_version = 1;
     epoch = enter(f, 7, "a", 0)->epoch;
     must(f, 8, 1, op_open(f, 8, 2000));
     campaign->campaign->is_patient = true;
@@ -557,16 +563,38 @@ static void test_while_a_node_may_run_0_6_0_the_log_says_nothing_new(void **stat
     assert_string_equal(group_of(f, "g")->holder, "b");
 }
 
+/* The leader reads its own entries as the others do, whatever stands in them. */
+static void test_commands_say_by_which_rules_they_are_meant(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Command *command;
+
+    for (uint32_t version = 0; version <= TABLE_VERSION; version++) {
+        Gavel__Op *op = op_put(f, "g", "k", "v");
+
+        f->frontend.table_version = version;
+        send_request(f, 0, 0, 1, &op);
+        flush(f);
+        command = command_of(f, f->log_count - 1);
+        assert_int_equal(command->table_version, version);
+        gavel__command__free_unpacked(command, NULL);
+        assert_int_equal(frontend_command(&f->frontend, f->log_count, 1, f->log[f->log_count - 1].size) !=
+                             NULL,
+                         version == TABLE_VERSION);
+        commit(f);
+    }
+}
+
 static void test_an_opening_with_a_campaign_that_is_refused_opens_nothing(void **state)
 {
     struct fixture *f = *state;
     Gavel__Op *ops[] = {op_open(f, 7, 2000), op_campaign(f, "g", "a")};
 
-    f->frontend.is_bound = false;
+    f->frontend.table_version = 1;
     ops[1]->campaign->epoch_at_least = f->table.revision + 100;
     assert_int_equal(request_all(f, 7, 1, 2, ops)->status, GAVEL_ERR_STORE_UNSUPPORTED);
     assert_null(table_session_find(&f->table, 7));
-    f->frontend.is_bound = true;
+    f->frontend.table_version = TABLE_VERSION;
     assert_int_equal(request_all(f, 7, 1, 2, ops)->results[1]->status, GAVEL_OK);
 }
 
@@ -602,7 +630,8 @@ int main(void)
         TEST(test_who_yields_takes_part_by_the_terms_of_the_group),
         TEST(test_a_death_that_a_client_has_seen_ends_the_session),
         TEST(test_a_session_without_a_process_does_not_end_with_one),
-        TEST(test_while_a_node_may_run_0_6_0_the_log_says_nothing_new),
+        TEST(test_while_a_node_may_be_older_the_log_says_nothing_new),
+        TEST(test_commands_say_by_which_rules_they_are_meant),
         TEST(test_an_opening_with_a_campaign_that_is_refused_opens_nothing),
     };
 

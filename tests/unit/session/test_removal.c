@@ -16,7 +16,6 @@ static int setup(void **state)
     struct fixture *f = *state;
 
     f->frontend.retention = MS(RETENTION_MS);
-    f->frontend.may_remove = true;
     return code;
 }
 
@@ -69,13 +68,13 @@ static void test_nothing_is_removed_while_a_member_may_not_know_how(void **state
 {
     struct fixture *f = *state;
 
-    f->frontend.may_remove = false;
+    f->frontend.table_version = 1;
     lead_and_leave(f, "g");
     live_until(f, f->now + 3 * RETENTION);
     assert_true(has_group(f, "g"));
     assert_int_equal(f->log_count, 2);
     assert_int_equal(request(f, 0, 0, op_remove(f, "g", false))->results[0]->status, GAVEL_ERR_STATE);
-    f->frontend.may_remove = true;
+    f->frontend.table_version = TABLE_VERSION;
     live_until(f, f->now + LATE);
     assert_false(has_group(f, "g"));
 }
@@ -297,6 +296,7 @@ static void apply(struct years *y, Gavel__Op *op)
     command.n_ops = 1;
     command.ops = &op;
     command.wall_ms = y->wall_ms;
+    command.table_version = TABLE_VERSION;
     status = table_apply_command(&y->table, ++y->index, &command, &outcome);
     assert_int_equal(status, GAVEL_OK);
     assert_int_equal(outcome.results[0].status, GAVEL_OK);
@@ -382,7 +382,7 @@ static void test_jobs_of_ten_years_leave_a_bounded_table(void **state)
     y = (struct years){.now = 1000 * NS_PER_S, .wall_ms = INT64_C(1763468400000)};
     frontend_init(&y.frontend, &y.table, DRIFT_PPM);
     y.frontend.retention = ns_from_ms(DAY_MS);
-    y.frontend.may_remove = true;
+    y.frontend.table_version = TABLE_VERSION;
     frontend_open(&y.frontend, 1, y.now);
     for (int day = 0; day < DAYS; day++) {
         y.now += ns_from_ms(DAY_MS);

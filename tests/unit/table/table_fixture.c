@@ -11,6 +11,7 @@ int table_fixture_setup(void **state)
     if (!fixture)
         return -1;
     fixture->wall_ms = 5000;
+    fixture->version = TABLE_VERSION;
     *state = fixture;
     return table_keep_history(&fixture->table) == GAVEL_OK ? 0 : -1;
 }
@@ -68,6 +69,7 @@ enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uin
         command.id = open ? open->last_id + 1 : 1;
     command.wall_ms = fixture->wall_ms++;
     command.generation = fixture->generation;
+    command.table_version = fixture->version;
     command.ops = ops;
     command.n_ops = count;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);

@@ -340,6 +340,7 @@ static void test_packed_operations_make_the_same_bytes(void **state)
         command.id = i & 1 ? 300 : 0;
         command.wall_ms = i & 1 ? 1000000 : 0;
         command.generation = i & 2 ? 3 : 0;
+        command.table_version = i & 1 ? TABLE_VERSION : 0;
         put.value.data = value;
         put.value.len = i & 4 ? sizeof value : 0;
         if (i & 8)
