@@ -13,6 +13,7 @@
 #include "sim/session/world.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static bool chance(struct program *program, unsigned per_mille)
 {
@@ -163,18 +164,25 @@ void campaign_change(struct program *program, const Gavel__Change *change)
     }
 }
 
-/* It has seen that the process of the leader is dead; or takes another for it, as one that is late does. */
+/*
+ * It has seen that the process of the leader is dead; or takes another for it, as one that is late does. Who
+ * is on another machine sees no process with that pid there, and some believe that it is dead for it.
+ */
 static void report_death(struct program *program, unsigned group, const Gavel__Group *shown)
 {
     struct candidacy *candidacy = &program->candidacies[group];
     bool is_mistaken = candidacy->dead_pid != 0 && chance(program, 100);
+    bool is_blind = chance(program, 100);
     Gavel__Process process;
     Gavel__Died died;
     Gavel__Op op;
 
     if (!shown->process || shown->session == 0)
         return;
-    if (session_referee_is_dead(program->testbed->referee, shown->process->pid))
+    if (strcmp(shown->process->boot_id, program_boot_id(program)) != 0 && !is_blind)
+        return;
+    if (strcmp(shown->process->boot_id, program_boot_id(program)) != 0 ||
+        session_referee_is_dead(program->testbed->referee, shown->process->pid))
         candidacy->dead_pid = shown->process->pid;
     else if (!is_mistaken)
         return;

@@ -42,7 +42,7 @@ static void claim(struct program *program, unsigned group, uint64_t version, boo
     gavel__process__init(&process);
     gavel__op__init(&op);
     process.pid = program->pid;
-    process.boot_id = (char *)(uintptr_t) "11111111-2222-3333-4444-555555555555";
+    process.boot_id = (char *)(uintptr_t)program_boot_id(program);
     candidacy->nonce = prng_next(&program->testbed->streams[TESTBED_STREAM_PROGRAM]);
     claim.group = (char *)(uintptr_t)testbed_group_name(group);
     claim.expected_version = version;

@@ -14,6 +14,12 @@
 
 #define WAKES_MAX 200
 
+const char *program_boot_id(const struct program *program)
+{
+    return program->index % 2 == 0 ? "11111111-2222-3333-4444-555555555555"
+                                   : "66666666-7777-8888-9999-000000000000";
+}
+
 gavel_ns program_clock(const struct program *program)
 {
     return clock_local(&program->clock, program->testbed->cluster->now);
@@ -206,8 +212,8 @@ void program_start(struct testbed *testbed, struct program *program)
     program->clock.rate_ppb = draw_rate(testbed);
     program->clock.offset = testbed_between(testbed, TESTBED_STREAM_PROGRAM, NS_PER_S, 1000000 * NS_PER_S);
     program->tokens = (uint64_t)program->pid << 32;
-    settings.process =
-        (struct table_process){.boot_id = "11111111-2222-3333-4444-555555555555", .pid = program->pid};
+    settings.process = (struct table_process){.pid = program->pid};
+    (void)snprintf(settings.process.boot_id, sizeof settings.process.boot_id, "%s", program_boot_id(program));
     for (unsigned group = 0; group < GROUPS_MAX; group++) {
         program->candidacies[group].priority = (int32_t)testbed_below(testbed, TESTBED_STREAM_PROGRAM, 3);
         if (testbed_chance(testbed, TESTBED_STREAM_PROGRAM, 250))

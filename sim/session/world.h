@@ -332,6 +332,7 @@ void watch_pump(struct service *service);
 
 /* program.c */
 gavel_ns program_clock(const struct program *program);
+const char *program_boot_id(const struct program *program); /* of the machine that it is on: there are two */
 void program_start(struct testbed *testbed, struct program *program);
 void program_kill(struct program *program, const char *why);
 void program_freeze(struct program *program, gavel_ns length);

@@ -139,6 +139,7 @@
     X(FLOOR_FORGOTTEN,        "floor-forgotten", "a candidate that knows of a higher epoch is granted a lower one") \
     X(FINISH_KEEPS_OPEN,      "finish-keeps-open", "work that is done for good leaves its group to the next candidate") \
     X(DIED_UNCHECKED,         "died-unchecked", "a session is ended as dead whatever process a client has seen die") \
+    X(STRANGERS_DEATH,        "strangers-death", "a session is ended as dead on the word of a client that cannot have seen it") \
     X(PATIENCE_FORGOTTEN,     "patience-forgotten", "a patient candidate replaces a lost leader at once")      \
     X(ANYBODYS_SESSION,       "anybodys-session", "who knows the id of a session may use it, whoever opened it") \
     X(OLD_NOTE,               "old-note", "a note is taken from a former leader")                             \

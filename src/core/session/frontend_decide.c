@@ -310,12 +310,41 @@ static void decide_withdraw(const struct frontend *frontend, Gavel__Withdraw *wi
         "the work of group \"%.100s\" cannot be recorded as done yet: " NOT_ALL_KNOW, withdraw->group);
 }
 
+static bool takes_part(const struct table_group *group, const struct table_session *session)
+{
+    const struct table_candidate *candidate;
+
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
+        if (candidate->session == session)
+            return true;
+    }
+    return false;
+}
+
 /*
- * A client has seen the process of the leader die, as it would before it claims on any store. The end of the
- * session is what goes into the log. A session that names no process goes on when one dies.
+ * Whether who asks can have seen a process end, and may say so: it takes part in the group, and its own
+ * process is of the same machine and sees the same processes. Everybody is shown the process of a leader, so
+ * to name it proves nothing; and elsewhere, or in another namespace, that pid is another's, or nobody's.
  */
-static void decide_died(const struct frontend *frontend, const Gavel__Died *died, struct frontend_op *op,
-                        struct frontend_verdict *verdict)
+static bool can_have_seen(const struct frontend *frontend, struct frontend_asker asker,
+                          const struct table_group *group)
+{
+    const struct table_session *session = table_session_find(frontend->table, asker.session);
+    const struct table_process *process = &group->session->process;
+
+    if (PLANTED(STRANGERS_DEATH))
+        return true;
+    return session && session->process.pid != 0 && session->process.pid_ns == process->pid_ns &&
+           process->boot_id[0] && strcmp(session->process.boot_id, process->boot_id) == 0 &&
+           takes_part(group, session);
+}
+
+/*
+ * A candidate has seen the process of the leader die, as it would before it claims on any store. The end of
+ * the session is what goes into the log. A session that names no process goes on when one dies.
+ */
+static void decide_died(const struct frontend *frontend, struct frontend_asker asker, const Gavel__Died *died,
+                        struct frontend_op *op, struct frontend_verdict *verdict)
 {
     const struct table_group *group = table_group_find(frontend->table, died->group);
     bool is_led = group && group->is_held && group->session && group->epoch == died->epoch;
@@ -324,14 +353,22 @@ static void decide_died(const struct frontend *frontend, const Gavel__Died *died
 
     if (PLANTED(DIED_UNCHECKED))
         is_its = is_led = group && group->is_held && group->session;
-    if (!is_its) {
-        verdict->status = is_led ? GAVEL_ERR_STATE : GAVEL_ERR_NOT_HOLDER;
+    if (!is_led) {
+        verdict->status = GAVEL_ERR_NOT_HOLDER;
         verdict->message = frontend_sentence(
-            is_led ? "the mandate of group \"%.100s\" does not end with that process"
-                   : "the mandate of group \"%.100s\" is not held as the call says; read it again",
+            "the mandate of group \"%.100s\" is not held as the call says; read it again", died->group);
+    } else if (!is_its) {
+        verdict->status = GAVEL_ERR_STATE;
+        verdict->message =
+            frontend_sentence("the mandate of group \"%.100s\" does not end with that process", died->group);
+    } else if (!can_have_seen(frontend, asker, group)) {
+        verdict->status = GAVEL_ERR_DENIED;
+        verdict->message = frontend_sentence(
+            "only a candidate of group \"%.100s\" whose own process runs on the leader's machine, in the same pid namespace, may report that it is dead",
             died->group);
-        return;
     }
+    if (verdict->status != GAVEL_OK)
+        return;
     gavel__close_session__init(&op->body.close);
     op->body.close.session = group->session->id;
     op->body.close.ending = GAVEL__ENDING__ENDING_DEAD;
@@ -504,7 +541,7 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
             decide_withdraw(frontend, ret_op->op.withdraw, &verdict);
         break;
     case GAVEL__OP__WHAT_DIED:
-        decide_died(frontend, op->died, ret_op, &verdict);
+        decide_died(frontend, asker, op->died, ret_op, &verdict);
         break;
     case GAVEL__OP__WHAT_REMOVE_GROUP:
         ret_op->body.remove = *op->remove_group;

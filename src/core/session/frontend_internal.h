@@ -229,7 +229,7 @@ struct frontend_known {
 };
 /* table_group_show() and what only the leader knows; `frontend` NULL: that is not known. No client is shown
  * the id of a session, or a nonce, that it does not know already: with one it could end what it stands for.
- */
+ * (The process of a leader is shown: who may say that it died, Died decides by who asks.) */
 void frontend_show_group(const struct frontend *frontend, const struct table_group *group, gavel_ns now,
                          struct frontend_known known, Gavel__Group *ret_group);
 

@@ -440,17 +440,24 @@ static void test_only_what_was_decided_anew_is_packed_anew(void **state)
 
 /* ---- candidates with a session ---- */
 
-/* A session, with a process unless pid is 0, campaigns. */
-static const Gavel__OpResult *enter(struct fixture *f, uint64_t session, const char *id, int32_t pid)
+/* A session of that machine, with a process unless pid is 0. */
+static void open_on(struct fixture *f, uint64_t session, const char *boot_id, uint64_t pid_ns, int32_t pid)
 {
     Gavel__Op *open = op_open(f, session, 2000);
     Gavel__Process process;
 
     gavel__process__init(&process);
-    process.boot_id = (char *)(uintptr_t) "boot";
+    process.boot_id = (char *)(uintptr_t)boot_id;
+    process.pid_ns = pid_ns;
     process.pid = pid;
     open->open_session->process = pid != 0 ? &process : NULL;
     must(f, session, 1, open);
+}
+
+/* It campaigns. */
+static const Gavel__OpResult *enter(struct fixture *f, uint64_t session, const char *id, int32_t pid)
+{
+    open_on(f, session, "boot", 0, pid);
     return must(f, session, 2, op_campaign(f, "g", id));
 }
 
@@ -509,20 +516,46 @@ static void test_who_yields_takes_part_by_the_terms_of_the_group(void **state)
     assert_false(group_of(f, "g")->preempts);
 }
 
-static void test_a_death_that_a_client_has_seen_ends_the_session(void **state)
+static void test_a_death_that_a_candidate_has_seen_ends_the_session(void **state)
 {
     struct fixture *f = *state;
     uint64_t epoch = enter(f, 7, "a", 70)->epoch;
 
     enter(f, 8, "b", 80);
-    expect_result(request(f, 0, 0, op_died(f, "g", epoch + 1, 70)), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
-    expect_result(request(f, 0, 0, op_died(f, "g", epoch, 71)), GAVEL_ERR_STATE,
+    expect_result(request(f, 8, 3, op_died(f, "g", epoch + 1, 70)), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+    expect_result(request(f, 8, 4, op_died(f, "g", epoch, 71)), GAVEL_ERR_STATE,
                   "the mandate of group \"g\" does not end with that process");
     assert_string_equal(group_of(f, "g")->holder, "a");
-    must(f, 0, 0, op_died(f, "g", epoch, 70));
+    must(f, 8, 5, op_died(f, "g", epoch, 70));
     assert_null(table_session_find(&f->table, 7));
     assert_string_equal(group_of(f, "g")->holder, "b"); /* the same entry has the next leader */
     assert_int_equal(group_of(f, "g")->last_ending, GAVEL__ENDING__ENDING_DEAD);
+}
+
+/* The process of a leader is shown to everybody. */
+static void test_nobody_is_believed_who_cannot_have_seen_a_death(void **state)
+{
+    static const char denied[] =
+        "only a candidate of group \"g\" whose own process runs on the leader's machine, in the same pid namespace, may report that it is dead";
+    struct fixture *f = *state;
+    uint64_t epoch = enter(f, 7, "a", 70)->epoch;
+
+    expect_result(request(f, 0, 0, op_died(f, "g", epoch, 70)), GAVEL_ERR_DENIED, denied);
+    open_on(f, 8, "boot", 0, 80); /* takes part in another group only */
+    must(f, 8, 2, op_campaign(f, "h", "b"));
+    expect_result(request(f, 8, 3, op_died(f, "g", epoch, 70)), GAVEL_ERR_DENIED, denied);
+    open_on(f, 9, "other", 0, 90); /* on another machine */
+    must(f, 9, 2, op_campaign(f, "g", "c"));
+    expect_result(request(f, 9, 3, op_died(f, "g", epoch, 70)), GAVEL_ERR_DENIED, denied);
+    open_on(f, 10, "boot", 5, 100); /* in a container */
+    must(f, 10, 2, op_campaign(f, "g", "d"));
+    expect_result(request(f, 10, 3, op_died(f, "g", epoch, 70)), GAVEL_ERR_DENIED, denied);
+    open_on(f, 11, "boot", 0, 0); /* who knows where */
+    must(f, 11, 2, op_campaign(f, "g", "e"));
+    expect_result(request(f, 11, 3, op_died(f, "g", epoch, 70)), GAVEL_ERR_DENIED, denied);
+    assert_string_equal(group_of(f, "g")->holder, "a");
+    assert_int_equal(group_of(f, "g")->epoch, epoch);
+    assert_int_equal(keep_alive(f, 7)->n_gone, 0);
 }
 
 static void test_a_session_without_a_process_does_not_end_with_one(void **state)
@@ -530,7 +563,8 @@ static void test_a_session_without_a_process_does_not_end_with_one(void **state)
     struct fixture *f = *state;
     uint64_t epoch = enter(f, 7, "a", 0)->epoch;
 
-    expect_result(request(f, 0, 0, op_died(f, "g", epoch, 70)), GAVEL_ERR_STATE,
+    enter(f, 8, "b", 80);
+    expect_result(request(f, 8, 3, op_died(f, "g", epoch, 70)), GAVEL_ERR_STATE,
                   "the mandate of group \"g\" does not end with that process");
     assert_non_null(table_session_find(&f->table, 7));
 }
@@ -628,7 +662,8 @@ int main(void)
         TEST(test_a_campaign_shows_the_group_and_whose_it_is),
         TEST(test_an_id_in_use_is_told_with_the_keep_alives_of_its_session),
         TEST(test_who_yields_takes_part_by_the_terms_of_the_group),
-        TEST(test_a_death_that_a_client_has_seen_ends_the_session),
+        TEST(test_a_death_that_a_candidate_has_seen_ends_the_session),
+        TEST(test_nobody_is_believed_who_cannot_have_seen_a_death),
         TEST(test_a_session_without_a_process_does_not_end_with_one),
         TEST(test_while_a_node_may_be_older_the_log_says_nothing_new),
         TEST(test_commands_say_by_which_rules_they_are_meant),
