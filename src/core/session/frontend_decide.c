@@ -434,6 +434,13 @@ static void decide_remove(const struct frontend *frontend, gavel_ns now, Gavel__
         verdict->status = GAVEL_ERR_STATE;
         return;
     }
+    if (remove->revision > frontend->table->revision) { /* it would be older than whatever comes before it */
+        verdict->status = GAVEL_ERR_INVALID;
+        verdict->message = frontend_sentence(
+            "group \"%.100s\" cannot have been seen at revision %llu, which is still to come; leave it out",
+            remove->group, (unsigned long long)remove->revision);
+        return;
+    }
     if (remove->revision == 0)
         remove->revision = frontend->table->revision;
     remove->has_lapsed = group->is_held;

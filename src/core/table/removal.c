@@ -6,7 +6,8 @@
  *
  * Whoever proposes that has looked at the group at some revision. What came since
  * then, and before this in the log, decides: a mandate, a candidate or a note
- * that is newer keeps the group. Nobody loses a mandate by it. One by session
+ * that is newer keeps the group. A look at a revision that is still to come is
+ * none: nothing would be newer than it. Nobody loses a mandate by it. One by session
  * keeps the group in any case; one by lease does so unless the leader of the
  * cluster vouches that it ran out long ago. Candidates without a session are
  * those that it has not heard for long; one that beats after all registers
@@ -64,6 +65,8 @@ enum gavel_status group_end(struct step *step, const Gavel__RemoveGroup *remove)
         return step_refuse(step, GAVEL_ERR_NOT_FOUND, "there is no such group");
     if (is_joined(group))
         return step_refuse(step, GAVEL_ERR_STATE, "somebody leads the group, or takes part in it");
+    if (remove->revision >= step->revision)
+        return step_refuse(step, GAVEL_ERR_INVALID, "nobody can have looked at the group so late");
     if (is_newer(step->table, group, remove->revision))
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the group has changed since it was looked at");
     if (group->is_held && !has_lapsed)

@@ -272,6 +272,32 @@ static void test_a_client_cannot_vouch_for_a_lease(void **state)
     assert_true(has_group(f, "g"));
 }
 
+/* A claim over a lease that ran out is on its way: the removal that comes behind it was decided before. */
+static void test_a_removal_does_not_end_what_came_before_it_in_the_log(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *take = op_claim(f, "g", "two", 2, 0);
+    Gavel__Op *late = op_remove(f, "g", true);
+    Gavel__Op *now = op_remove(f, "g", true);
+
+    f->frontend.retention = 0;
+    must(f, 0, 0, op_claim(f, "g", "one", 1, 0));
+    live_until(f, f->now + MS(1100));
+    take->claim->expected_version = group_of(f, "g")->version;
+    send_request(f, 0, 0, 1, &take);
+    late->remove_group->revision = UINT64_C(1) << 63;
+    send_request(f, 0, 0, 1, &late);
+    assert_int_equal(last_reply(f)->tag, f->tags); /* without the log */
+    assert_int_equal(last_reply(f)->results[0]->status, GAVEL_ERR_INVALID);
+    assert_string_equal(group_of(f, "g")->holder, "one"); /* the claim is not applied */
+    now->remove_group->revision = f->table.revision;
+    send_request(f, 0, 0, 1, &now);
+    flush(f);
+    commit(f);
+    assert_string_equal(group_of(f, "g")->holder, "two");
+    assert_true(group_of(f, "g")->is_held);
+}
+
 /* ---- ten years ---- */
 
 #define DAY_MS INT64_C(86400000)
@@ -428,6 +454,7 @@ int main(void)
         TEST(test_an_operator_removes_a_lease_only_when_it_has_run_out),
         TEST(test_work_that_is_done_is_removed_by_force_only),
         TEST(test_a_client_cannot_vouch_for_a_lease),
+        TEST(test_a_removal_does_not_end_what_came_before_it_in_the_log),
         cmocka_unit_test(test_jobs_of_ten_years_leave_a_bounded_table),
     };
 

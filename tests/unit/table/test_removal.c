@@ -90,6 +90,18 @@ static void test_what_is_newer_than_the_look_keeps_the_group(void **state)
     assert_leader(fixture, "g", "b");
 }
 
+/* Nothing is newer than a revision that is still to come. */
+static void test_a_look_at_what_is_still_to_come_is_none(void **state)
+{
+    struct table_fixture *fixture = *state;
+
+    assert_int_equal(claim(fixture, "g", "a", 1, 0, 0), GAVEL_OK);
+    assert_int_equal(remove_as_of(fixture, "g", fixture->table.revision + 1, true), GAVEL_ERR_INVALID);
+    assert_int_equal(remove_as_of(fixture, "g", UINT64_MAX, true), GAVEL_ERR_INVALID);
+    assert_leader(fixture, "g", "a");
+    assert_int_equal(remove_as_of(fixture, "g", fixture->table.revision, true), GAVEL_OK);
+}
+
 static void test_a_lease_that_ran_out_and_silent_candidates_go_with_the_group(void **state)
 {
     struct table_fixture *fixture = *state;
@@ -207,6 +219,7 @@ int main(void)
         TEST(test_nothing_is_left_of_a_group_that_is_removed),
         TEST(test_a_group_that_somebody_leads_or_has_joined_stays),
         TEST(test_what_is_newer_than_the_look_keeps_the_group),
+        TEST(test_a_look_at_what_is_still_to_come_is_none),
         TEST(test_a_lease_that_ran_out_and_silent_candidates_go_with_the_group),
         TEST(test_epochs_go_on_where_a_removed_group_has_stopped),
         TEST(test_a_former_leader_is_fenced_off_from_the_notes_of_the_group_made_anew),
