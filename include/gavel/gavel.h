@@ -406,7 +406,8 @@ GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, cons
  * to the others. A group that is closed is never led again; every other
  * candidate of it, now or later, ends with a `stopped` event of ERR_DONE that
  * names who did the work and with which epoch. So of all who may ever do the
- * work, the success of at most one is recorded.
+ * work, the success of at most one is recorded. No store forgets that by
+ * itself; an operator can (`gavel group delete --force`, `gavel once --forget`).
  *
  * Returns at once. The candidate ends, and its `stopped` event says how:
  *

@@ -338,21 +338,48 @@ static gavel_ns idle_since(const struct frontend *frontend, const struct table_g
     return since;
 }
 
-/* What is done for good is kept for as long as whoever did it has said. That is in wall time, since it
- * outlasts every leader; the retention time on our own clock comes on top, so that a clock that was set wrong
- * for a moment does no harm. */
-static bool is_kept(const struct table_group *group, int64_t wall_ms)
+/*
+ * Whether the wall clock says that what is done for good need not be kept any longer. Whoever did it has said
+ * how long; if nobody has, it is kept for ever. It counts from the end of the work, on the clock of whoever
+ * did it, but not from before its mandate began on the clock of the cluster: that other clock may be years
+ * behind.
+ */
+static bool is_record_over(const struct table_group *group, int64_t wall_ms)
 {
     struct outcome outcome;
+    int64_t ended;
+
+    if (!outcome_read(group->successor, &outcome))
+        return false;
+    ended = outcome.ended_wall_ms > group->since_wall_ms ? outcome.ended_wall_ms : group->since_wall_ms;
+    return wall_ms >= ended + outcome.keep_s * 1000;
+}
+
+/*
+ * Whether it is kept because its work is done. That is in wall time, since it outlasts every leader. A clock
+ * that is wrong for a while must not delete a record, or the work is done again: the wall clock has to say
+ * the same at every look for a whole retention time on our own clock.
+ */
+static bool is_kept(struct frontend *frontend, const struct frontend_moment *moment,
+                    const struct table_group *group)
+{
+    struct heard_group *heard;
 
     if (!group->is_done)
         return false;
-    if (!outcome_read(group->successor, &outcome))
-        outcome = (struct outcome){.ended_wall_ms = group->since_wall_ms, .keep_s = OUTCOME_KEEP_S};
-    return wall_ms < outcome.ended_wall_ms + outcome.keep_s * 1000;
+    heard = heard_of_group(&frontend->heard, group);
+    if (!heard)
+        return true; /* no memory */
+    if (!is_record_over(group, moment->wall_ms)) {
+        heard->over_since = 0;
+        return true;
+    }
+    if (heard->over_since == 0)
+        heard->over_since = moment->now;
+    return moment->now - heard->over_since < ns_stretch(frontend->retention, frontend->drift_ppm);
 }
 
-static bool is_over(const struct frontend *frontend, gavel_ns now, int64_t wall_ms,
+static bool is_over(struct frontend *frontend, const struct frontend_moment *moment,
                     const struct table_group *group)
 {
     gavel_ns since = idle_since(frontend, group);
@@ -360,8 +387,10 @@ static bool is_over(const struct frontend *frontend, gavel_ns now, int64_t wall_
 
     if (PLANTED(REMOVED_EARLY))
         retention /= 4;
-    return since != NEVER && now - since >= ns_stretch(retention, frontend->drift_ppm) &&
-           !is_kept(group, wall_ms) && !frontend_is_closing_group(frontend, group);
+    /* First what remembers each look. */
+    return !is_kept(frontend, moment, group) && since != NEVER &&
+           moment->now - since >= ns_stretch(retention, frontend->drift_ppm) &&
+           !frontend_is_closing_group(frontend, group);
 }
 
 static bool remove_group(struct portion *portion, const struct table_group *group)
@@ -384,10 +413,11 @@ static void look_for_idle(struct frontend *frontend, const struct frontend_momen
     struct table_group *group = table_group_from(frontend->table, frontend->expiry.idle);
     size_t parts = 0;
 
+    (void)!heard_reserve(&frontend->heard, frontend->table); /* without memory, what has no place is kept */
     for (size_t looked = 0; group && looked < LOOK_GROUPS_MAX && parts < IDLE_PARTS_MAX;
          group = table_group_next(group)) {
         looked += 1 + group->candidate_count;
-        if (!is_over(frontend, moment->now, moment->wall_ms, group))
+        if (!is_over(frontend, moment, group))
             continue;
         if (!remove_group(portion, group))
             break;

@@ -36,7 +36,8 @@ struct heard_group {
     uint64_t version;         /* … that mandate, or that vacancy. 0: about none */
     gavel_ns renewed_at;
     int64_t renewed_wall_ms;
-    gavel_ns wished_at; /* a wish began, or was taken back; 0 never */
+    gavel_ns wished_at;  /* a wish began, or was taken back; 0 never */
+    gavel_ns over_since; /* the wall clock says that what is done need not be kept; 0: it does not */
     struct heard_closing closing;
 };
 

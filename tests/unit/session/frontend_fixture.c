@@ -39,6 +39,7 @@ int fixture_setup(void **state)
     struct fixture *f = calloc(1, sizeof *f);
 
     f->now = 1000 * NS_PER_S;
+    f->wall_ms = 1;
     f->is_working = true;
     f->term = 1;
     frontend_init(&f->frontend, &f->table, DRIFT_PPM);
@@ -245,8 +246,8 @@ void take_frame(struct fixture *f, uint64_t tag, const Gavel__ClientFrame *frame
         packed =
             (struct table_packed){.bytes = bytes + CLIENT_LENGTH_BYTES, .size = size - CLIENT_LENGTH_BYTES};
     if (copy)
-        frontend_take(&f->frontend, f->now, f->is_working, 1, (struct frontend_ticket){.tag = tag}, &copy,
-                      packed);
+        frontend_take(&f->frontend, f->now, f->is_working, f->wall_ms, (struct frontend_ticket){.tag = tag},
+                      &copy, packed);
     else
         f->frontend.counts.lost++; /* where memory is short, it may be this that there is none for */
     client_frame_free(copy);
@@ -360,7 +361,7 @@ void run_until(struct fixture *f, gavel_ns until)
 {
     while (f->now < until) {
         f->now = ns_min(f->now + MS(20), until);
-        frontend_tick(&f->frontend, f->now, f->is_working, false, 1);
+        frontend_tick(&f->frontend, f->now, f->is_working, false, f->wall_ms);
         flush(f);
     }
 }

@@ -51,6 +51,7 @@ struct fixture {
     struct table table;
     struct frontend frontend;
     gavel_ns now;
+    int64_t wall_ms;
     bool is_working;
     uint64_t term;
     struct {
