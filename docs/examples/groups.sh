@@ -22,7 +22,7 @@ gavel leader --group nightly --wait 5s                      # web-1
 curl -sN 127.0.0.1:7501/groups/reports/campaign -d '{"candidate": "py-1", "keepalive": "stream"}' >py-1.events &
 until grep -q 'event: elected' py-1.events; do sleep 0.1; done
 curl -s 127.0.0.1:7502/groups/reports/leader; echo          # any node knows: py-1, and its epoch
-gavel note put reports cursor 42                            # where the next leader continues
+gavel note put reports cursor 42                            # where the next leader continues, whenever it comes
 gavel groups                                                # both elections, a line each
 kill %5                                                     # its session expires after 2 s: reports has no leader
 kill %4 %1 %2 %3; wait                                      # ends the command and the nodes

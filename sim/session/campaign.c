@@ -376,6 +376,8 @@ void campaign_write_note(struct program *program, unsigned group)
     char text[24];
     int length = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
 
+    if (!program->testbed->profile.group[group].has_notes)
+        return;
     gavel__put_note__init(&put);
     gavel__op__init(&op);
     put.group = (char *)(uintptr_t)testbed_group_name(group);

@@ -113,6 +113,8 @@ static void count_on(struct program *program, unsigned group, const Gavel__Answe
     char text[24] = "0";
     int length;
 
+    if (!program->testbed->profile.group[group].has_notes)
+        return;
     gavel__put_note__init(&put);
     gavel__op__init(&op);
     if (answer->n_notes > 0 && answer->notes[0]->value.len < sizeof text) {

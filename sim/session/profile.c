@@ -161,6 +161,8 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     p->retention = prng_between(&prng, 20 * NS_PER_MS, 600 * NS_PER_MS);
     if (!(p->faults & CLIENT_FAULT_BIT(CLIENT_FAULT_REMOVAL)))
         p->retention = 0;
+    for (unsigned i = 0; i < GROUPS_MAX; i++)
+        p->group[i].has_notes = prng_chance(&prng, p->retention > 0 ? 400 : 1000);
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
     p->cluster.act_every = 100 * NS_PER_MS;
 }

@@ -51,6 +51,7 @@ struct group_profile {
     Gavel__Policy policy;
     uint32_t min_mandate_ms;
     bool preempts;
+    bool has_notes; /* those without may be removed by time */
 };
 
 struct program_profile {

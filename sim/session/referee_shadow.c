@@ -504,7 +504,7 @@ static bool is_newer(const struct shadow_group *group, uint64_t revision)
     return is_newer;
 }
 
-/* An operator may remove a group at any time, the cluster only after the retention time. */
+/* An operator may remove any group at any time, the cluster after the retention time, without notes. */
 static void check_removal(struct session_referee *referee, const struct shadow_group *group,
                           const Gavel__RemoveGroup *remove)
 {
@@ -520,6 +520,9 @@ static void check_removal(struct session_referee *referee, const struct shadow_g
                                 (ull)remove->revision);
     if (group->is_held)
         check_lease_over(referee, group, "with the group the cluster removes");
+    if (!remove->is_forced && group->note_count > 0)
+        session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
+                                "%s is removed by time, and has %zu notes", remove->group, group->note_count);
     if (!remove->is_forced && (referee->retention == 0 || idle < referee->retention))
         session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
                                 "%s is removed %.3f ms after its last use, and is to be kept for %.3f ms",

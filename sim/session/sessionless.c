@@ -99,6 +99,8 @@ void sessionless_ask(struct service *service)
         steal(service);
         return;
     }
+    if (!testbed->profile.group[group].has_notes)
+        return;
     gavel__put_note__init(&put);
     gavel__op__init(&op);
     gavel__request__init(&request);

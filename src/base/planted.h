@@ -157,6 +157,7 @@
     X(REMOVED_THOUGH_NEWER,   "removed-though-newer", "a group is removed although it has changed since it was looked at") \
     X(REMOVED_WHILE_RENEWED,  "removed-while-renewed", "how long nobody leads a group is counted from the grant of its lease") \
     X(REMOVED_EARLY,          "removed-early", "an idle group is removed after a part of the retention time") \
+    X(REMOVED_WITH_NOTES,     "removed-with-notes", "an idle group is removed after the retention time although it has notes") \
     X(REMOVAL_FORGETS_EPOCH,  "removal-forgets-epoch", "the epochs of a group that is made anew begin anew") \
     X(NODE_STAYS_OPEN,        "node-stays-open", "the front end goes on when the work must stop") \
     X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \

@@ -33,7 +33,7 @@
 /* Groups and their candidates, likewise: a look goes over all of them. */
 #define LOOK_GROUPS_MAX 4096
 #define COMMANDS_MAX 2
-/* Looks for idle groups in one retention time; candidates and notes that go in one tick. */
+/* Looks for idle groups in one retention time; candidates that go in one tick. */
 #define IDLE_ROUNDS 24
 #define IDLE_PARTS_MAX 4096
 #define IDLE_PAUSE_MIN (20 * NS_PER_MS)
@@ -379,16 +379,20 @@ static bool is_kept(struct frontend *frontend, const struct frontend_moment *mom
     return moment->now - heard->over_since < ns_stretch(frontend->retention, frontend->drift_ppm);
 }
 
+/* Notes are somebody's data: only an operator deletes them. */
 static bool is_over(struct frontend *frontend, const struct frontend_moment *moment,
                     const struct table_group *group)
 {
     gavel_ns since = idle_since(frontend, group);
     gavel_ns retention = frontend->retention;
+    bool has_notes = group->note_count > 0;
 
+    if (PLANTED(REMOVED_WITH_NOTES))
+        has_notes = false;
     if (PLANTED(REMOVED_EARLY))
         retention /= 4;
     /* First what remembers each look. */
-    return !is_kept(frontend, moment, group) && since != NEVER &&
+    return !is_kept(frontend, moment, group) && !has_notes && since != NEVER &&
            moment->now - since >= ns_stretch(retention, frontend->drift_ppm) &&
            !frontend_is_closing_group(frontend, group);
 }
@@ -421,7 +425,7 @@ static void look_for_idle(struct frontend *frontend, const struct frontend_momen
             continue;
         if (!remove_group(portion, group))
             break;
-        parts += group->candidate_count + group->note_count;
+        parts += group->candidate_count;
     }
     (void)snprintf(frontend->expiry.idle, sizeof frontend->expiry.idle, "%s", group ? group->name : "");
     frontend->expiry.idle_due_at =

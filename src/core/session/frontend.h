@@ -25,7 +25,7 @@
  *     Lapse                  a lease mandate ran out, and candidates with sessions wait
  *     Wish                   a better candidate preempts, after the minimum mandate
  *     Wish is_over           a drain took longer than its time-out
- *     RemoveGroup            nobody has led or joined a group for the retention time
+ *     RemoveGroup            nobody has led or joined a group without notes for the retention time
  *
  * and never early: what it has not heard itself counts as heard when it began
  * to lead, or when it noticed that it had been stalled. Lengths are stretched

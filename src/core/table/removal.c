@@ -2,7 +2,7 @@
 
 /*
  * Groups that nobody uses any more are removed: by the leader of the cluster
- * after the retention time, or by an operator.
+ * after the retention time, if they have no notes, or by an operator.
  *
  * Whoever proposes that has looked at the group at some revision. What came since
  * then, and before this in the log, decides: a mandate, a candidate or a note

@@ -69,7 +69,7 @@ const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
     [CONFIG_OF_SNAPSHOT_BYTES] = {"", "snapshot_bytes", "snapshot_bytes", CONFIG_BYTES,
         AT(config.snapshot_bytes), "BYTES", "compact the log after this many bytes of entries (default: 64MiB)"},
     [CONFIG_OF_GROUP_RETENTION] = {"", "group_retention", "group_retention", CONFIG_RETENTION,
-        AT(config.group_retention), "DURATION", "remove groups that nobody has led or joined for this long, or never (default: 1d)"},
+        AT(config.group_retention), "DURATION", "remove groups without notes that nobody has led or joined for this long, or never (default: 1d)"},
     [CONFIG_OF_REALTIME] = {"", "realtime", "realtime", CONFIG_BOOL, AT(config.realtime), NULL,
         "use real-time priority, if permitted (default: yes)"},
     [CONFIG_OF_LOG_LEVEL] = {"", "log_level", "log_level", CONFIG_LEVEL, AT(config.log_level), "LEVEL",

@@ -233,6 +233,16 @@ Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const c
     return &any->op;
 }
 
+Gavel__Op *op_delete(struct fixture *f, const char *group, const char *key)
+{
+    struct any_op *any = next_op(f, GAVEL__OP__WHAT_DELETE_NOTE);
+
+    gavel__delete_note__init(&any->delete_note);
+    any->delete_note.group = text(group);
+    any->delete_note.key = text(key);
+    return &any->op;
+}
+
 /* ---- requests ---- */
 
 void take_frame(struct fixture *f, uint64_t tag, const Gavel__ClientFrame *frame)

@@ -94,6 +94,7 @@ Gavel__Op *op_register(struct fixture *f, const char *group, const char *id, uin
                        uint64_t beats);
 Gavel__Op *op_remove(struct fixture *f, const char *group, bool is_forced);
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value);
+Gavel__Op *op_delete(struct fixture *f, const char *group, const char *key);
 
 /* Hands a request in; flush and commit are up to the test. */
 /* A copy of the frame arrives. */
