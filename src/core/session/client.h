@@ -79,8 +79,8 @@ struct client_event {
             const Gavel__Op *const *ops;
             size_t count;
             /* Not sent for the first time after this instant, ERR_TIMEOUT. NEVER: no limit. Of campaigns that
-             * went with an opening, and had no answer by then, the outcome is unknown: a caller that does not
-             * ask again withdraws them. */
+             * went with an opening, and had no answer by then, the outcome is unknown, also if they wait to
+             * be sent again: the message says so, and a caller that does not ask again withdraws them. */
             gavel_ns give_up_at;
         } submit;
         struct {

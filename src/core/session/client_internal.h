@@ -54,6 +54,7 @@ struct client_submit {
     bool goes_alone; /* a node will refuse it */
     bool is_close;   /* our own CloseSession */
     bool campaigns;  /* nothing else */
+    bool was_sent;   /* at least once, with an opening perhaps; the cluster may have done it */
 };
 TAILQ_HEAD(client_submits, client_submit);
 
@@ -250,7 +251,7 @@ void client_finish(struct client *client); /* CLOSED */
 /* Campaigns that wait go with the opening of the session: returns how many. They are sent and shared out, put
  * back to wait, or given up. */
 size_t client_request_join_opening(struct client *client);
-void client_request_add(const struct client *client, Gavel__Op **ops);
+void client_request_add(struct client *client, Gavel__Op **ops); /* to a frame that is sent */
 void client_request_opened(struct client *client, const Gavel__Reply *reply);
 void client_request_put_back(struct client *client);
 void client_request_end_sent(struct client *client, enum gavel_status status, const char *message);

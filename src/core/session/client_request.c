@@ -212,12 +212,13 @@ size_t client_request_join_opening(struct client *client)
     return client->request.ops;
 }
 
-void client_request_add(const struct client *client, Gavel__Op **ops)
+void client_request_add(struct client *client, Gavel__Op **ops)
 {
-    const struct client_submit *submit;
+    struct client_submit *submit;
     size_t at = 0;
 
     TAILQ_FOREACH(submit, &client->request.sent, entry) {
+        submit->was_sent = true;
         for (size_t i = 0; i < submit->count; i++)
             ops[at++] = submit->ops[i];
     }
@@ -337,6 +338,17 @@ void client_request_end_all(struct client *client, enum gavel_status status, con
     client->request.attempt = (struct client_try){0};
 }
 
+/*
+ * A campaign that went with an opening and waits again may have been carried out all the same. Whoever is
+ * told that nothing was done withdraws nothing.
+ */
+static void give_up(struct client *client, struct client_submit *submit)
+{
+    done(client, submit, GAVEL_ERR_TIMEOUT,
+         submit->was_sent ? "the cluster has not answered in time; it is unknown whether it was done"
+                          : "the cluster could not be asked in time; nothing was done");
+}
+
 /* Campaigns that went with an opening, and whose time is over before anybody has answered it. */
 static void give_up_joined(struct client *client)
 {
@@ -348,8 +360,7 @@ static void give_up_joined(struct client *client)
 
         if (client->now >= submit->give_up_at) {
             TAILQ_REMOVE(&client->request.sent, submit, entry);
-            done(client, submit, GAVEL_ERR_TIMEOUT,
-                 "the cluster has not answered in time; it is unknown whether it was done");
+            give_up(client, submit);
             is_any = true;
         } else {
             client->give_up_at = ns_min(client->give_up_at, submit->give_up_at);
@@ -360,7 +371,8 @@ static void give_up_joined(struct client *client)
         client_session_open_alone(client);
 }
 
-/* Those that were never sent, or that wait for the session; leaves the next such instant in give_up_at. */
+/* Those that wait to be sent, for the first time or again, or for the session; leaves the next such instant
+ * in give_up_at. */
 void client_request_give_up(struct client *client)
 {
     struct client_submit *submit;
@@ -376,8 +388,7 @@ void client_request_give_up(struct client *client)
 
         if (client->now >= submit->give_up_at) {
             stop_waiting(client, submit);
-            done(client, submit, GAVEL_ERR_TIMEOUT,
-                 "the cluster could not be asked in time; nothing was done");
+            give_up(client, submit);
         } else {
             client->give_up_at = ns_min(client->give_up_at, submit->give_up_at);
         }

@@ -303,6 +303,37 @@ static void test_a_campaign_that_went_with_the_opening_is_given_up_in_time(void 
     assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 2);
 }
 
+/* The answer is lost with the leader, which may have carried out all of the opening. What is not given up
+ * with the first limit waits again, and is not what was never sent. */
+static void test_a_campaign_that_was_sent_is_never_said_to_be_undone(void **state)
+{
+    struct scripted *s = *state;
+    gavel_ns first = s->now + 100 * NS_PER_MS, second = s->now + 200 * NS_PER_MS;
+
+    scripted_campaign_by(s, 1, first);
+    scripted_campaign_by(s, 2, second);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    expect_opening(s, 1, 2);
+    scripted_event(s, CLIENT_LOST);
+    scripted_campaign_by(s, 3, second); /* never sent */
+    while (client_wake_at(s->client) < first)
+        scripted_pass(s, client_wake_at(s->client));
+    scripted_pass(s, first);
+    assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 1);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 1);
+    assert_non_null(strstr(scripted_find(s, CLIENT_DO_RESULT, 0)->message, "unknown"));
+    while (client_wake_at(s->client) < second)
+        scripted_pass(s, client_wake_at(s->client));
+    scripted_pass(s, second);
+    assert_int_equal(scripted_count(s, CLIENT_DO_RESULT), 2);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 2);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->status, GAVEL_ERR_TIMEOUT);
+    assert_non_null(strstr(scripted_find(s, CLIENT_DO_RESULT, 0)->message, "unknown"));
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 1)->token, 3);
+    assert_non_null(strstr(scripted_find(s, CLIENT_DO_RESULT, 1)->message, "nothing was done"));
+}
+
 static void test_close_while_an_opening_with_campaigns_is_unanswered(void **state)
 {
     struct scripted *s = *state;
@@ -667,6 +698,7 @@ int main(void)
         T(test_campaigns_that_wait_go_with_the_opening),
         T(test_a_leader_that_does_not_take_both_is_asked_for_one_after_the_other),
         T(test_a_campaign_that_went_with_the_opening_is_given_up_in_time),
+        T(test_a_campaign_that_was_sent_is_never_said_to_be_undone),
         T(test_close_while_an_opening_with_campaigns_is_unanswered),
         T(test_a_session_that_is_gone_is_opened_anew_under_another_id),
         T(test_a_request_that_finds_the_session_gone_says_so),
