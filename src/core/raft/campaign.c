@@ -178,6 +178,14 @@ static bool votes_for_rival(const void *context, raft_id id)
            peer->writes_vote_round + 1 >= r->round;
 }
 
+/* Somebody leads: whoever the votes were for has won, or has lost. Without that, our next campaign, which may
+ * be a month later, would wait for a winner that has led and died. */
+void raft_forget_rivals(struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        r->peers[i].writes_vote_for = 0;
+}
+
 /*
  * A majority is writing its votes of the present term for another candidate: it is about to win. In a new
  * term all of these writes would be worthless, and might be so again and again.

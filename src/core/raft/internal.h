@@ -110,6 +110,7 @@ void raft_ask_votes(struct raft *r);
 void raft_receive_pre_vote_reply(struct raft *r, const struct raft_message *m);
 void raft_receive_vote_reply(struct raft *r, const struct raft_message *m);
 void raft_count_votes(struct raft *r);
+void raft_forget_rivals(struct raft *r); /* what voters said of whom they are voting for */
 bool raft_waits_for_votes(const struct raft *r);
 void raft_election_due(struct raft *r);
 

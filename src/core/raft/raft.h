@@ -375,7 +375,7 @@ struct raft_peer {
     /* of a candidate */
     bool has_answered;
     bool is_granted;
-    raft_id writes_vote_for; /* of the present term, as it said … */
+    raft_id writes_vote_for; /* of the present term, as it said, with nobody leading since … */
     raft_term writes_vote_term;
     uint64_t writes_vote_round; /* … in this round of pre-votes */
     enum raft_reason reason;

@@ -57,6 +57,7 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
     raft_tell(r, RAFT_NEWS_LEADER_CHANGED, leader);
     if (leader == 0)
         return;
+    raft_forget_rivals(r);
     r->followed_from = r->now;
     raft_record_leader(r, leader);
     r->is_eager = false;
