@@ -35,15 +35,36 @@ int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms)
     return sqlite3_get_autocommit(sqlite->db) ? code : SQLITE_OK;
 }
 
-uint64_t sqlite_floor(struct sqlite_store *sqlite)
+/* The one number that a query gives; *ret_is_found is false if it gives none. */
+static int read_number(sqlite3 *db, const char *query, int64_t *ret_number, bool *ret_is_found)
 {
-    sqlite3_stmt *statement = NULL;
-    int64_t floor = 0;
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(db, query, -1, &statement, NULL);
 
-    if (sqlite3_prepare_v2(sqlite->db, "SELECT value FROM marks WHERE name = 'floor'", -1, &statement,
-                           NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        floor = sqlite3_column_int64(statement, 0);
+    if (code)
+        return code;
+    code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *ret_number = sqlite3_column_int64(statement, 0);
+    *ret_is_found = code == SQLITE_ROW;
     (void)sqlite3_finalize(statement); /* repeats the code of the step */
-    return floor > 0 ? (uint64_t)floor : 0;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* That there is none must be known: a floor that merely could not be read would let epochs begin anew. */
+int sqlite_floor(struct sqlite_store *sqlite, uint64_t *ret_floor)
+{
+    int64_t number = 0;
+    bool is_found = false;
+    int code = read_number(sqlite->db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'marks'",
+                           &number, &is_found);
+
+    if (!code && is_found)
+        code = read_number(sqlite->db, "SELECT value FROM marks WHERE name = 'floor'", &number, &is_found);
+    if (code)
+        return code;
+    if (is_found && (number < 1 || (uint64_t)number > RULES_NUMBER_MAX))
+        return SQLITE_CORRUPT; /* what no gavel writes */
+    *ret_floor = is_found ? (uint64_t)number : 0;
+    return SQLITE_OK;
 }

@@ -266,8 +266,12 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
             request->group, sqlite->shown);
         return SQLITE_OK;
     }
-    if (request->op == STORE_CLAIM && kind == ROW_NONE)
-        row.record.epoch = row.record.version = sqlite_floor(sqlite);
+    if (request->op == STORE_CLAIM && kind == ROW_NONE) {
+        code = sqlite_floor(sqlite, &row.record.epoch);
+        if (code)
+            return code;
+        row.record.version = row.record.epoch;
+    }
     now = read_now(sqlite);
     status = rules_apply(&row, request, &now);
     if (status == GAVEL_OK) {

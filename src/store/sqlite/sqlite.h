@@ -10,6 +10,7 @@
  *   backup.c         a copy of it
  *   mandate.c        READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
  *   registry.c       HEARTBEAT, LEAVE, CANDIDATES
+ *   forget.c         deletes old records of `gavel once`, and keeps their highest epoch
  *   lock.c           which process holds the lock that others wait for
  *   error.c          what SQLite's errors mean to gavel
  *   filesystem.c     file systems that the file must not be on
@@ -143,10 +144,10 @@ GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sq
 /*
  * forget.c, within a transaction. Deletes records of `gavel once` whose time is over; a code of SQLite only
  * if the transaction is gone. And the highest epoch and version of all that were deleted: rows that are new
- * begin above; 0 if there were none.
+ * begin above; 0 if there were none. If it cannot be read the transaction must be rolled back.
  */
 GAVEL_CHECKED int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms);
-uint64_t sqlite_floor(struct sqlite_store *sqlite);
+GAVEL_CHECKED int sqlite_floor(struct sqlite_store *sqlite, uint64_t *ret_floor);
 
 /*
  * mandate.c and registry.c: one request inside a transaction. Return SQLITE_OK
