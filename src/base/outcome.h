@@ -23,7 +23,7 @@
 
 struct outcome {
     int exit_code;         /* 128 + n: killed by signal n */
-    int64_t ended_wall_ms; /* on the clock of whoever did it */
+    int64_t ended_wall_ms; /* on the clock of whoever did it, which may be wrong */
     int64_t took_ms;
     uint32_t attempts; /* with this one; those that died without a word are not counted */
     int64_t keep_s;    /* how long after its end the record of a success must stay */

@@ -44,10 +44,12 @@ struct record {
     uint64_t epoch;   /* only ever grows; kept over a release */
     uint64_t version; /* differs after every write; 0 means that there is no record */
     struct nonce nonce;
-    gavel_ms lease_ms;       /* of the holder: how long others have to wait */
-    int64_t since_wall_ms;   /* when the mandate began; for people to read, never for decisions */
-    int64_t renewed_wall_ms; /* likewise, of the last renewal */
-    bool held;               /* false: released; epoch and holder are those of the last mandate */
+    gavel_ms lease_ms; /* of the holder: how long others have to wait */
+    /* When the mandate began, and its last renewal: for people to read. They decide nothing but how long the
+     * record of work that is done stays. */
+    int64_t since_wall_ms;
+    int64_t renewed_wall_ms;
+    bool held; /* false: released; epoch and holder are those of the last mandate */
     bool done; /* the work is finished for good: nobody may claim this group; never while held */
     /*
      * How the mandate ended, if the record is neither held nor done. NONE: the

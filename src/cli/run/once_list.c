@@ -65,6 +65,14 @@ static enum style style_of(const struct key *key)
     }
 }
 
+/* A clock that was behind at the end of the work does not count, as in the stores that delete records. */
+static int64_t keep_until(const struct key *key)
+{
+    int64_t began = key->leadership.record.since_wall_ms, ended = key->outcome.ended_wall_ms;
+
+    return (ended > began ? ended : began) + key->outcome.keep_s * 1000;
+}
+
 static json_t *json_of(const struct key *key)
 {
     json_t *json = json_object();
@@ -79,9 +87,7 @@ static json_t *json_of(const struct key *key)
     json_put(json, "exit_code", key->has_outcome ? json_integer(key->outcome.exit_code) : json_null());
     json_put(json, "attempts", key->has_outcome ? json_integer(key->outcome.attempts) : json_null());
     json_put_time(json, "keep_until",
-                  key->has_outcome && key->leadership.state == LEADERSHIP_DONE
-                      ? key->outcome.ended_wall_ms + key->outcome.keep_s * 1000
-                      : 0);
+                  key->has_outcome && key->leadership.state == LEADERSHIP_DONE ? keep_until(key) : 0);
     return json;
 }
 

@@ -5,6 +5,11 @@
  * recorded, in its transaction: no call and no sync more. Only such records are,
  * and only those that nobody holds.
  *
+ * Wall clocks are set and may be wrong, and a record that is deleted too early
+ * lets its work be done again. So its time counts from the latest that was ever
+ * written into it; and while the machine has not been started since, it must be
+ * over on the clock that never steps, too.
+ *
  * A key that comes again later must have a higher epoch than before (S1), and a
  * version that nobody has seen. So the highest number of all deleted rows is kept
  * as one mark, `floor`, and every row that is made anew begins above it.
@@ -14,20 +19,26 @@
  */
 #include "store/sqlite/sqlite.h"
 
+#define NUMBER_AFTER(word)                                                                                   \
+    "CAST(substr(successor, instr(successor, '" word "') + length('" word "')) AS INTEGER)"
+#define ENDED_MS NUMBER_AFTER(" ended=")
+#define KEEP_S NUMBER_AFTER(" keep=")
 #define OVER                                                                                                 \
     " FROM groups WHERE name >= 'once:' AND name < 'once;' AND held <> 1 AND successor LIKE 'outcome %%'"    \
     " AND instr(successor, ' ended=') > 0 AND instr(successor, ' keep=') > 0"                                \
-    " AND CAST(substr(successor, instr(successor, ' ended=') + 7) AS INTEGER)"                               \
-    " + 1000 * CAST(substr(successor, instr(successor, ' keep=') + 6) AS INTEGER) < %lld"
+    " AND max(" ENDED_MS ", since_wall_ms, renewed_wall_ms) + 1000 * " KEEP_S " < %lld"                      \
+    " AND NOT (applied_boot_id = %Q AND %lld < applied_at + 1000000000 * " KEEP_S ")"
 
-int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms)
+int sqlite_forget_outcomes(struct sqlite_store *sqlite, gavel_ns now, int64_t wall_ms)
 {
+    const char *boot_id = sqlite->self.boot_id;
     /* A file without the table `marks` keeps all: what fails first is what remembers the floor. */
     char *text = sqlite3_mprintf("INSERT INTO marks SELECT 'floor', max(max(epoch), max(version))" OVER
                                  " GROUP BY 1 ON CONFLICT (name) DO UPDATE SET"
                                  " value = max(value, excluded.value);"
                                  "DELETE" OVER,
-                                 (long long)wall_ms, (long long)wall_ms);
+                                 (long long)wall_ms, boot_id, (long long)now, (long long)wall_ms, boot_id,
+                                 (long long)now);
     int code = text ? sqlite3_exec(sqlite->db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
 
     sqlite3_free(text);

@@ -277,7 +277,7 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
     if (status == GAVEL_OK) {
         code = save(sqlite, request, &row);
         if (!code && request->op == STORE_RELEASE && request->record.done)
-            code = sqlite_forget_outcomes(sqlite, now.wall_ms);
+            code = sqlite_forget_outcomes(sqlite, now.now, now.wall_ms);
         if (code)
             return code;
     }

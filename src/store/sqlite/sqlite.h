@@ -146,7 +146,7 @@ GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sq
  * if the transaction is gone. And the highest epoch and version of all that were deleted: rows that are new
  * begin above; 0 if there were none. If it cannot be read the transaction must be rolled back.
  */
-GAVEL_CHECKED int sqlite_forget_outcomes(struct sqlite_store *sqlite, int64_t wall_ms);
+GAVEL_CHECKED int sqlite_forget_outcomes(struct sqlite_store *sqlite, gavel_ns now, int64_t wall_ms);
 GAVEL_CHECKED int sqlite_floor(struct sqlite_store *sqlite, uint64_t *ret_floor);
 
 /*

@@ -75,6 +75,49 @@ static void test_a_record_whose_time_is_over_goes_with_the_next_success(void **s
     store_close(store);
 }
 
+static void test_a_worker_whose_clock_is_behind_keeps_its_record(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    int64_t now = clock_wall_ms();
+
+    /* Only at the end of its work: the record itself began later than that. */
+    do_work(store, "once:set-back", 0);
+    age(s->file, "once:set-back", now - (KEPT_DAYS - 1) * DAY_MS);
+    /* From the start of the machine, until its clock was set. */
+    do_work(store, "once:no-clock", 0);
+    scratch_sql(s->file,
+                "UPDATE groups SET since_wall_ms = 0, renewed_wall_ms = 0 WHERE name = 'once:no-clock'");
+    do_work(store, "once:next", now);
+    assert_true(is_kept(store, "once:set-back"));
+    assert_true(is_kept(store, "once:no-clock"));
+    store_close(store);
+}
+
+/* The records of this boot are as old as the clock that never steps says, whatever the other one does. */
+static void test_a_clock_that_is_ahead_takes_no_record_of_this_boot(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct sqlite_store *sqlite = (struct sqlite_store *)store;
+    int64_t now = clock_wall_ms(), ahead = now + 10 * 365 * DAY_MS;
+
+    do_work(store, "once:now", now);
+    do_work(store, "once:before", now);
+    age(s->file, "once:before", now);
+    assert_int_equal(sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite_forget_outcomes(sqlite, clock_now(), ahead), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(sqlite->db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    assert_true(is_kept(store, "once:now"));
+    assert_false(is_kept(store, "once:before")); /* the wall clock is all there is */
+    assert_int_equal(sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite_forget_outcomes(sqlite, clock_now() + (KEPT_DAYS + 1) * ns_from_ms(DAY_MS), ahead), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(sqlite->db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    assert_false(is_kept(store, "once:now"));
+    store_close(store);
+}
+
 /* A file in which a key of that epoch was deleted. */
 static struct store *open_with_floor(const struct scratch *s)
 {
@@ -193,6 +236,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_set_up, scratch_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_record_whose_time_is_over_goes_with_the_next_success),
+        TEST(test_a_worker_whose_clock_is_behind_keeps_its_record),
+        TEST(test_a_clock_that_is_ahead_takes_no_record_of_this_boot),
         TEST(test_a_deleted_key_goes_on_above_its_epochs),
         TEST(test_without_the_floor_nothing_of_a_batch_is_done),
         TEST(test_a_floor_that_makes_no_sense_is_damage),
