@@ -147,7 +147,8 @@ struct gavel_options {
      * of gavel, or else the SQLite file of this user, see gavel_default_store();
      * "none:": no store at all, for candidates that join with enabled = false.
      * A program that runs with other rights than those of its user (set-user-ID
-     * and the like, see secure_getenv(3)) ignores GAVEL_STORE.
+     * and the like, see secure_getenv(3)) ignores GAVEL_STORE, and the variables
+     * that say where that file is.
      */
     const char *store;
     bool threaded; /* a thread of the library drives everything and runs the callbacks */
@@ -222,8 +223,11 @@ GAVEL_API const char *gavel_version(void);
 
 /*
  * The store used when neither the program nor GAVEL_STORE names one:
- * sqlite:$XDG_STATE_HOME/gavel/gavel.db, or below ~/.local/state, or
- * /var/lib/gavel/gavel.db for root. ERR_INVALID if it does not fit.
+ * sqlite:$XDG_STATE_HOME/gavel/gavel.db; if that is not set, for root
+ * /var/lib/gavel/gavel.db, and for others below $HOME/.local/state, or the
+ * home that the password database has of the effective user. A program that
+ * runs with other rights than those of its user does not look at these two
+ * variables. ERR_INVALID if it does not fit, or there is no home.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_default_store(char *buffer, size_t size);
 

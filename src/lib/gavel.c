@@ -26,23 +26,6 @@ const char *gavel_version(void) { return GAVEL_VERSION; }
 
 int64_t gavel_now_ns(void) { return clock_now(); }
 
-enum gavel_status gavel_default_store(char *buffer, size_t size)
-{
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    int length;
-
-    if (state && state[0] == '/')
-        length = snprintf(buffer, size, "sqlite:%s/gavel/gavel.db", state);
-    else if (geteuid() == 0)
-        length = snprintf(buffer, size, "sqlite:/var/lib/gavel/gavel.db");
-    else if (home && home[0] == '/')
-        length = snprintf(buffer, size, "sqlite:%s/.local/state/gavel/gavel.db", home);
-    else
-        return GAVEL_ERR_INVALID;
-    return length < 0 || (size_t)length >= size ? GAVEL_ERR_INVALID : GAVEL_OK;
-}
-
 /*
  * The same order as in the commands, or a program and `gavel leader` beside it would look at two stores. A
  * program that runs with other rights than those of its user does not let that user choose.
@@ -66,7 +49,8 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
     if (!url && gavel_default_store(buffer, sizeof buffer) != GAVEL_OK)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute path that fits; name a store in options.store or GAVEL_STORE");
+            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute path that fits, and the password database has no home of user %u; name a store in options.store or GAVEL_STORE",
+            (unsigned)geteuid());
     if (!url)
         url = buffer;
     if (gavel->on_death && on_death_set_store(gavel->on_death, url) != GAVEL_OK)

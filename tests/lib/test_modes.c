@@ -6,10 +6,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct gavel *open_unthreaded(const char *url)
@@ -426,6 +428,124 @@ static void test_default_store_is_below_the_state_directory(void **state)
     assert_int_equal(gavel_default_store(url, 8), GAVEL_ERR_INVALID);
 }
 
+/* These stand in for those of the C library: what the kernel would say of a set-user-ID program. */
+static bool is_secure; /* the user that has started the program is not the one whose rights it has */
+static uid_t user;     /* 0: the true one, else this one has those rights */
+static bool is_root;
+
+__attribute__((visibility("default"))) char *secure_getenv(const char *name)
+{
+    return is_secure ? NULL : getenv(name);
+}
+
+__attribute__((visibility("default"))) uid_t geteuid(void)
+{
+    return is_root ? 0 : user ? user : (uid_t)syscall(SYS_geteuid);
+}
+
+struct surroundings {
+    char *state;
+    char *home;
+};
+
+static char *copy_of(const char *name) { return getenv(name) ? strdup(getenv(name)) : NULL; }
+
+static int surroundings_setup(void **state)
+{
+    struct surroundings *before = calloc(1, sizeof *before);
+
+    assert_non_null(before);
+    before->state = copy_of("XDG_STATE_HOME");
+    before->home = copy_of("HOME");
+    *state = before;
+    return 0;
+}
+
+static void put(const char *name, const char *value)
+{
+    assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
+}
+
+static int surroundings_teardown(void **state)
+{
+    struct surroundings *before = *state;
+
+    put("XDG_STATE_HOME", before->state);
+    put("HOME", before->home);
+    is_secure = is_root = false;
+    user = 0;
+    free(before->state);
+    free(before->home);
+    free(before);
+    return 0;
+}
+
+/* Somebody with a home, which no user of tests is. */
+static void become_daemon(char *ret_url, size_t size)
+{
+    const struct passwd *daemon = getpwnam("daemon");
+
+    assert_non_null(daemon);
+    assert_int_not_equal(daemon->pw_uid, 0);
+    user = daemon->pw_uid;
+    (void)snprintf(ret_url, size, "sqlite:%s/.local/state/gavel/gavel.db", daemon->pw_dir);
+}
+
+static void expect_default(const char *url)
+{
+    char buffer[512];
+
+    assert_int_equal(gavel_default_store(buffer, sizeof buffer), GAVEL_OK);
+    assert_string_equal(buffer, url);
+}
+
+static void test_default_store_is_where_the_user_says(void **state)
+{
+    char url[512];
+
+    (void)state;
+    become_daemon(url, sizeof url);
+    put("HOME", "/u/somebody");
+    put("XDG_STATE_HOME", "/srv/state");
+    expect_default("sqlite:/srv/state/gavel/gavel.db");
+    put("XDG_STATE_HOME", "relative");
+    expect_default("sqlite:/u/somebody/.local/state/gavel/gavel.db");
+    put("HOME", NULL);
+    expect_default(url);
+    is_root = true;
+    expect_default("sqlite:/var/lib/gavel/gavel.db");
+}
+
+/* Or it would make files where that user wants them, and take that user's word for who leads. */
+static void test_default_store_of_a_set_user_id_program_is_not_for_its_user_to_choose(void **state)
+{
+    char url[512];
+
+    (void)state;
+    put("XDG_STATE_HOME", "/u/mallory/state");
+    put("HOME", "/u/mallory");
+    is_secure = true;
+    become_daemon(url, sizeof url);
+    expect_default(url);
+    is_root = true;
+    expect_default("sqlite:/var/lib/gavel/gavel.db");
+}
+
+static void test_a_user_without_a_home_has_no_default_store(void **state)
+{
+    struct gavel_error error = {0};
+    char url[512] = "untouched";
+
+    (void)state;
+    is_secure = true;
+    user = 4000000001;
+    assert_null(getpwuid(user));
+    assert_int_equal(gavel_default_store(url, sizeof url), GAVEL_ERR_INVALID);
+    assert_string_equal(url, "untouched");
+    assert_int_equal(open_with(NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "4000000001"));
+}
+
 /* A store of the environment that cannot exist shows by its name in the message who was asked. */
 static void test_store_of_the_environment_is_used_when_none_is_named(void **state)
 {
@@ -446,6 +566,7 @@ static void test_store_of_the_environment_is_used_when_none_is_named(void **stat
 
 int main(void)
 {
+#define SURROUNDED(test) cmocka_unit_test_setup_teardown(test, surroundings_setup, surroundings_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_program_drives_everything_by_poll_and_dispatch, scene_setup,
                                         scene_teardown),
@@ -461,6 +582,9 @@ int main(void)
         cmocka_unit_test(test_bad_names_and_settings_are_refused_with_a_reason),
         cmocka_unit_test(test_store_that_cannot_be_opened_says_why),
         cmocka_unit_test(test_default_store_is_below_the_state_directory),
+        SURROUNDED(test_default_store_is_where_the_user_says),
+        SURROUNDED(test_default_store_of_a_set_user_id_program_is_not_for_its_user_to_choose),
+        SURROUNDED(test_a_user_without_a_home_has_no_default_store),
         cmocka_unit_test(test_store_of_the_environment_is_used_when_none_is_named),
     };
 

@@ -98,7 +98,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
         if (gavel_default_store(config->default_store, sizeof config->default_store) != GAVEL_OK)
             return error_set(
                 error, GAVEL_ERR_INVALID,
-                "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable directory; name one with --store");
+                "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable directory, and the password database has no home of this user; name one with --store");
         config->store = config->default_store;
     }
     if (config->store && !*config->store) {
