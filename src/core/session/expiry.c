@@ -16,9 +16,10 @@
  *
  * Groups that nobody uses are looked for among all of them, in rounds that are
  * far apart: nobody minds if one stays for a little longer than the retention
- * time. How long a group is idle is counted from its newest change, which every
- * node has seen, or from the last sign of life of a lease or a registration,
- * which only the leader has heard: of these a new leader counts anew.
+ * time. They go in small portions, one at a time, behind everything else that
+ * waits, so that a hundred thousand that come due at once hold up nobody. How long a group is idle is counted
+ * from its newest change, which every node has seen, or from the last sign of life of a lease or a
+ * registration, which only the leader has heard: of these a new leader counts anew.
  */
 #include "core/session/frontend_internal.h"
 
@@ -33,8 +34,9 @@
 /* Groups and their candidates, likewise: a look goes over all of them. */
 #define LOOK_GROUPS_MAX 4096
 #define COMMANDS_MAX 2
-/* Looks for idle groups in one retention time; candidates that go in one tick. */
+/* Looks for idle groups in one retention time; groups, and their candidates, that go in one portion. */
 #define IDLE_ROUNDS 24
+#define IDLE_MAX 64
 #define IDLE_PARTS_MAX 4096
 #define IDLE_PAUSE_MIN (20 * NS_PER_MS)
 /* The next portion; the next try, also the second look of FRONTEND_FRESH; and while proposals are under
@@ -58,6 +60,8 @@ void expiry_open(struct frontend *frontend, gavel_ns now)
     frontend->expiry.has_news = true;
     frontend->expiry.idle_due_at = now;
     frontend->expiry.idle[0] = '\0';
+    frontend->expiry.has_gone = false;
+    frontend->expiry.is_forgetting = false;
 }
 
 void expiry_session_ends(struct frontend *frontend, gavel_ns at)
@@ -98,6 +102,7 @@ union body {
 struct portion {
     struct frontend *frontend;
     struct frontend_moment moment;
+    bool is_cleaning;
     size_t commands; /* that are in line already */
     size_t count;
     union body bodies[TABLE_OPS_MAX];
@@ -115,8 +120,10 @@ static void put_in_line(struct portion *portion)
     ASSERT(portion->commands < COMMANDS_MAX);
     /* Without memory they are found again: what is proposed is looked after until its outcome is known. */
     (void)!frontend_draft(portion->frontend, &portion->moment, NULL,
-                          &(struct frontend_ops){.list = portion->list, .count = portion->count}, NULL,
-                          &waiting);
+                          &(struct frontend_ops){.list = portion->list,
+                                                 .count = portion->count,
+                                                 .is_cleaning = portion->is_cleaning},
+                          NULL, &waiting);
     portion->commands++;
     portion->count = 0;
 }
@@ -397,39 +404,58 @@ static bool is_over(struct frontend *frontend, const struct frontend_moment *mom
            !frontend_is_closing_group(frontend, group);
 }
 
-static bool remove_group(struct portion *portion, const struct table_group *group)
+static void remove_group(struct portion *portion, const struct table_group *group)
 {
     union body *body = next_body(portion, GAVEL__OP__WHAT_REMOVE_GROUP);
 
-    if (!body)
-        return false;
+    ASSERT(body);
     gavel__remove_group__init(&body->remove);
     body->remove.group = group->name;
     body->remove.revision = portion->frontend->table->revision;
     body->remove.has_lapsed = group->is_held;
     add(portion);
-    return true;
 }
 
+/* Only while no removal is on its way. */
 static void look_for_idle(struct frontend *frontend, const struct frontend_moment *moment,
                           struct portion *portion)
 {
     struct table_group *group = table_group_from(frontend->table, frontend->expiry.idle);
     size_t parts = 0;
 
+    ASSERT(frontend->cleanings == 0);
     (void)!heard_reserve(&frontend->heard, frontend->table); /* without memory, what has no place is kept */
-    for (size_t looked = 0; group && looked < LOOK_GROUPS_MAX && parts < IDLE_PARTS_MAX;
+    portion->is_cleaning = true;
+    for (size_t looked = 0;
+         group && looked < LOOK_GROUPS_MAX && portion->count < IDLE_MAX && parts < IDLE_PARTS_MAX;
          group = table_group_next(group)) {
         looked += 1 + group->candidate_count;
         if (!is_over(frontend, moment, group))
             continue;
-        if (!remove_group(portion, group))
-            break;
+        remove_group(portion, group);
         parts += group->candidate_count;
     }
+    put_in_line(portion);
     (void)snprintf(frontend->expiry.idle, sizeof frontend->expiry.idle, "%s", group ? group->name : "");
     frontend->expiry.idle_due_at =
         moment->now + (group ? MORE : ns_max(frontend->retention / IDLE_ROUNDS, IDLE_PAUSE_MIN));
+}
+
+/* ---- candidates of removed groups ---- */
+
+/* What was heard of them is forgotten, some at a time; nobody needs it. */
+static void forget_gone(struct frontend *frontend)
+{
+    if (frontend->expiry.has_gone && !frontend->expiry.is_forgetting) {
+        frontend->expiry.has_gone = false;
+        frontend->expiry.is_forgetting = true;
+        frontend->expiry.bucket = 0;
+    }
+    if (!frontend->expiry.is_forgetting)
+        return;
+    frontend->expiry.bucket =
+        heard_forget(&frontend->heard, frontend->table, frontend->expiry.bucket, LOOK_GROUPS_MAX);
+    frontend->expiry.is_forgetting = frontend->expiry.bucket != 0;
 }
 
 /* ---- time ---- */
@@ -457,6 +483,7 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
         return;
     portion.frontend = frontend;
     portion.moment = (struct frontend_moment){.now = now, .wall_ms = wall_ms};
+    portion.is_cleaning = false;
     portion.commands = portion.count = 0;
     if (now >= frontend->expiry.sessions_due_at && !is_fresh)
         frontend->expiry.sessions_due_at = now + AGAIN;
@@ -464,13 +491,15 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
         look_at_sessions(frontend, now, &portion);
     if (now >= frontend->expiry.groups_due_at || frontend->expiry.has_news)
         look_at_groups(frontend, now, is_fresh, &portion);
-    if (now >= idle_due_at(frontend) && !is_fresh)
-        frontend->expiry.idle_due_at = now + AGAIN;
-    else if (now >= idle_due_at(frontend))
-        look_for_idle(frontend, &portion.moment, &portion);
     put_in_line(&portion);
     ASSERT(portion.count == 0);
     ASSERT(portion.commands <= COMMANDS_MAX);
+    portion.commands = 0;
+    if (now >= idle_due_at(frontend) && (!is_fresh || frontend->cleanings > 0))
+        frontend->expiry.idle_due_at = now + AGAIN;
+    else if (now >= idle_due_at(frontend))
+        look_for_idle(frontend, &portion.moment, &portion);
+    forget_gone(frontend);
 }
 
 gavel_ns frontend_wake_at(const struct frontend *frontend)

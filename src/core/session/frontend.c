@@ -88,6 +88,10 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
     frontend->waiting_count--;
     ASSERT(frontend->waiting_bytes >= waiting->size);
     frontend->waiting_bytes -= waiting->size;
+    if (waiting->is_cleaning) {
+        ASSERT(frontend->cleanings > 0);
+        frontend->cleanings--;
+    }
     if (waiting->is_in_flight) {
         ASSERT(frontend->flight_ops >= waiting->command->n_ops);
         frontend->flight_ops -= waiting->command->n_ops;
@@ -171,6 +175,7 @@ void frontend_done(struct frontend *frontend)
     ASSERT(frontend->waiting_count == 0);
     ASSERT(frontend->waiting_bytes == 0);
     ASSERT(frontend->flight_ops == 0);
+    ASSERT(frontend->cleanings == 0);
     ASSERT(RB_EMPTY(&frontend->requests));
     heard_done(&frontend->heard, 0);
     applied_done(&frontend->applied);
@@ -405,7 +410,9 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
         frontend_closing_begin(frontend, waiting->command->ops[i], waiting->number);
         frontend_hear_coming(frontend, moment, waiting->command->ops[i]);
     }
-    waiting->is_ours = !request;
+    waiting->is_ours = !request && !ops->is_cleaning;
+    waiting->is_cleaning = ops->is_cleaning;
+    frontend->cleanings += waiting->is_cleaning;
     put_in_line(frontend, waiting);
     if (waiting->session != 0)
         (void)RB_INSERT(frontend_requests, &frontend->requests,

@@ -106,6 +106,7 @@ struct frontend {
     size_t waiting_count;              /* all three */
     size_t waiting_bytes;
     size_t flight_ops;
+    size_t cleanings; /* commands of all three that remove groups which nobody uses */
     uint64_t drafted; /* commands, ever */
     struct {
         bool is_idle;                   /* the leader had no lease when it was last looked at */
@@ -119,6 +120,9 @@ struct frontend {
         bool has_news;                  /* something was applied since it began */
         gavel_ns idle_due_at;           /* groups that nobody uses are looked for */
         char idle[NAME_MAX_BYTES + 1];  /* where that goes on */
+        bool has_gone;      /* a group was removed, and what was heard of its candidates is left */
+        bool is_forgetting; /* that is being looked for … */
+        size_t bucket;      /* … and goes on here */
     } expiry;
     struct {
         uint64_t requests;

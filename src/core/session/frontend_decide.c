@@ -23,6 +23,9 @@
 /* A candidate that was silent for so long does not keep an operator from removing its group. If it is alive
  * it registers again, and the group is there again. */
 #define SILENT_MS 60000
+/* Candidates and notes that the removals of one request may delete, unless a single group has more: all of it
+ * is one entry of the log, and nobody else has a turn meanwhile. */
+#define REMOVED_PARTS_MAX 8192
 /* Why something must wait until the cluster is upgraded. */
 #define NOT_ALL_KNOW                                                                                         \
     "a node of the cluster does not know how, or was not heard since the leader started; "                   \
@@ -413,8 +416,8 @@ static char *why_not_removed(const struct frontend *frontend, gavel_ns now, cons
 }
 
 /* Of the group as it is now: the revision keeps what comes before this in the log. */
-static void decide_remove(const struct frontend *frontend, gavel_ns now, Gavel__RemoveGroup *remove,
-                          struct frontend_verdict *verdict)
+static void decide_remove(const struct frontend *frontend, gavel_ns now, size_t *parts,
+                          Gavel__RemoveGroup *remove, struct frontend_verdict *verdict)
 {
     const struct table_group *group = table_group_find(frontend->table, remove->group);
 
@@ -441,6 +444,14 @@ static void decide_remove(const struct frontend *frontend, gavel_ns now, Gavel__
             remove->group, (unsigned long long)remove->revision);
         return;
     }
+    if (*parts > 0 && *parts + group->candidate_count + group->note_count > REMOVED_PARTS_MAX) {
+        verdict->status = GAVEL_ERR_TOO_LARGE;
+        verdict->message = frontend_sentence(
+            "the groups before \"%.100s\" have so many notes and candidates that it must be removed by another request",
+            remove->group);
+        return;
+    }
+    *parts += group->candidate_count + group->note_count;
     if (remove->revision == 0)
         remove->revision = frontend->table->revision;
     remove->has_lapsed = group->is_held;
@@ -553,7 +564,7 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
     case GAVEL__OP__WHAT_REMOVE_GROUP:
         ret_op->body.remove = *op->remove_group;
         ret_op->op.remove_group = &ret_op->body.remove;
-        decide_remove(frontend, now, ret_op->op.remove_group, &verdict);
+        decide_remove(frontend, now, asker.parts, ret_op->op.remove_group, &verdict);
         break;
     default:
         break;

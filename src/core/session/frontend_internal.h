@@ -41,6 +41,7 @@ struct frontend_ops {
      * NULL: of none it is known. Borrowed. */
     const struct table_packed *packed;
     struct frontend_lent *lent; /* what they are in; NULL: they are copied */
+    bool is_cleaning;           /* the leader's own, but in nobody's hurry: behind all that waits */
 };
 
 /* One command on its way through the log. */
@@ -50,6 +51,7 @@ struct frontend_waiting {
     bool has_asker;    /* somebody waits for the outcome */
     bool is_in_flight; /* counted in flight_ops */
     bool is_ours;      /* the leader's own: nobody has asked for it */
+    bool is_cleaning;  /* counted in cleanings */
     struct frontend_ticket ticket;
     uint64_t tag; /* of the Request */
     uint64_t session;
@@ -121,6 +123,7 @@ struct frontend_op {
 struct frontend_asker {
     uint64_t session; /* 0: none */
     bool is_opening;  /* by the same request: whether an id is in use is left to the table */
+    size_t *parts;    /* candidates and notes that go with the groups which the same request removes */
 };
 
 /*

@@ -265,6 +265,7 @@ bool frontend_hear(struct frontend *frontend, const struct frontend_moment *mome
         return true;
     case GAVEL__OP__WHAT_REMOVE_GROUP:
         frontend->counts.removed++;
+        frontend->expiry.has_gone = true;
         return true;
     case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
         candidate = find_registered(frontend, op->register_candidate);

@@ -341,8 +341,9 @@ static enum gavel_status decide(struct frontend *frontend, const struct frontend
                                 const Gavel__Request *request, struct table_packed packed,
                                 struct decided *decided)
 {
-    const struct frontend_asker asker = {.session = request->session,
-                                         .is_opening = opens_and_campaigns(request)};
+    size_t parts = 0;
+    const struct frontend_asker asker = {
+        .session = request->session, .is_opening = opens_and_campaigns(request), .parts = &parts};
     bool has_packed = false;
 
     decided->ops = calloc(request->n_ops, sizeof *decided->ops);

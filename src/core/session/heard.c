@@ -209,6 +209,35 @@ void heard_leave(struct heard *heard, const char *group, const char *id, uint64_
     free(candidate);
 }
 
+/* By its id: of another instance it is known whose place that has. */
+static bool is_gone(const struct table *table, const struct heard_candidate *candidate)
+{
+    const struct table_group *group = table_group_find(table, candidate->names);
+
+    return !group || !table_candidate_find(group, candidate->names + candidate->group_size);
+}
+
+size_t heard_forget(struct heard *heard, const struct table *table, size_t bucket, size_t count)
+{
+    for (; count > 0 && bucket < heard->bucket_count; count--, bucket++) {
+        struct heard_candidate **at = &heard->candidates[bucket];
+
+        while (*at) {
+            struct heard_candidate *candidate = *at;
+
+            if (!is_gone(table, candidate)) {
+                at = &candidate->next;
+                continue;
+            }
+            *at = candidate->next;
+            ASSERT(heard->candidate_count > 0);
+            heard->candidate_count--;
+            free(candidate);
+        }
+    }
+    return bucket < heard->bucket_count ? bucket : 0;
+}
+
 void heard_done(struct heard *heard, uint64_t salt)
 {
     for (size_t i = 0; i < heard->bucket_count; i++) {

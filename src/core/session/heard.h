@@ -83,6 +83,11 @@ struct heard_group *heard_of_group(struct heard *heard, const struct table_group
 /* NULL: no memory. Of an instance that has the place of another it knows that. */
 struct heard_candidate *heard_of_candidate(struct heard *heard, const struct table_candidate *candidate);
 
+/* Forgets candidates that the table does not have any more, in so many buckets from that one on. Returns
+ * where it goes on, 0: these were the last. What comes meanwhile may move others to where it was already:
+ * they are left for the next time. */
+size_t heard_forget(struct heard *heard, const struct table *table, size_t bucket, size_t count);
+
 /* The candidate of this instance has left. */
 void heard_leave(struct heard *heard, const char *group, const char *id, uint64_t instance);
 

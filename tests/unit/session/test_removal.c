@@ -265,6 +265,127 @@ static void test_what_is_done_is_kept_for_ever_if_nobody_has_said_how_long(void 
                      GAVEL_ERR_DONE);
 }
 
+/* ---- many at once ---- */
+
+#define MANY 200
+#define PORTION 64
+
+static char (*many_names(void))[8]
+{
+    static char names[MANY][8];
+
+    for (unsigned i = 0; i < MANY; i++)
+        (void)snprintf(names[i], sizeof names[i], "g%03u", i);
+    return names;
+}
+
+/* All of them have been idle for the same time: the leader has started again. */
+static void test_many_removals_hold_up_nobody(void **state)
+{
+    struct fixture *f = *state;
+    char(*names)[8] = many_names();
+    Gavel__Op *put = op_put(f, "used", "k", "v");
+    Gavel__Command *command;
+    size_t before;
+
+    must(f, 7, 1, op_open(f, 7, 60000));
+    for (unsigned i = 0; i < MANY; i++)
+        lead_and_leave(f, names[i]);
+    run_until(f, f->now + RETENTION - MS(100));
+    before = f->log_count;
+    while (f->log_count == before) { /* somebody asks for something all the while, and a process dies */
+        const Gavel__Op *dead = op_close(f, 7);
+
+        f->now += MS(20);
+        f->op_count--;
+        f->frontend.ticked_at = f->now;
+        frontend_tick(&f->frontend, f->now, true, false, 1);
+        if (!frontend_has_batch(&f->frontend))
+            continue;
+        dead->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
+        send_request(f, 0, 0, 1, &put);
+        frontend_report_deaths(&f->frontend, f->now, 1, &dead, 1);
+        flush(f);
+    }
+    /* The death is first, then what was in line already, but only a small portion of it. */
+    assert_int_equal(f->log_count, before + 3);
+    command = command_of(f, before);
+    assert_int_equal(command->ops[0]->what_case, GAVEL__OP__WHAT_CLOSE_SESSION);
+    gavel__command__free_unpacked(command, NULL);
+    command = command_of(f, before + 1);
+    assert_int_equal(command->ops[0]->what_case, GAVEL__OP__WHAT_REMOVE_GROUP);
+    assert_int_equal(command->n_ops, PORTION);
+    gavel__command__free_unpacked(command, NULL);
+    /* While it is on its way there is no other. */
+    run_until(f, f->now + RETENTION);
+    assert_int_equal(f->log_count, before + 3);
+    commit(f);
+    assert_int_equal(f->frontend.counts.removed, PORTION);
+    live_until(f, f->now + LATE);
+    assert_int_equal(f->frontend.counts.removed, MANY);
+    assert_int_equal(f->table.group_count, 1);
+}
+
+static void test_one_request_deletes_only_so_many_notes(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[3];
+    Gavel__Op *put = op_put(f, "", "", "v");
+    const Gavel__Reply *reply;
+    char(*names)[8] = many_names();
+    char key[16];
+
+    for (unsigned i = 0; i < 3; i++) {
+        ops[i] = op_remove(f, names[i], true);
+        put->put_note->group = names[i];
+        put->put_note->key = key;
+        for (unsigned n = 0; n < TABLE_NOTES_MAX; n++) {
+            Gavel__Command command;
+            struct table_outcome outcome = {0};
+
+            gavel__command__init(&command);
+            (void)snprintf(key, sizeof key, "k%u", n);
+            command.ops = &put;
+            command.n_ops = 1;
+            command.table_version = TABLE_VERSION;
+            assert_int_equal(table_apply_command(&f->table, f->table.index + 1, &command, &outcome),
+                             GAVEL_OK);
+            table_outcome_done(&outcome);
+        }
+    }
+    f->table.index = 0; /* the log of this test begins here */
+    reply = request_all(f, 0, 0, 3, ops);
+    assert_int_equal(reply->results[0]->status, GAVEL_OK);
+    assert_int_equal(reply->results[1]->status, GAVEL_OK);
+    assert_int_equal(reply->results[2]->status, GAVEL_ERR_TOO_LARGE);
+    assert_non_null(strstr(reply->results[2]->message, "by another request"));
+    must(f, 0, 0, op_remove(f, names[2], true));
+    assert_int_equal(f->table.note_count, 0);
+}
+
+/* The dead of jobs with a date in their name. */
+static void test_what_was_heard_of_candidates_goes_with_their_group(void **state)
+{
+    struct fixture *f = *state;
+    char(*names)[8] = many_names();
+
+    for (unsigned i = 0; i < MANY; i++)
+        must(f, 0, 0, op_register(f, names[i], "x", 8, 1));
+    must(f, 0, 0, op_register(f, "alive", "x", 9, 1));
+    assert_int_equal(f->frontend.heard.candidate_count, MANY + 1);
+    live_until(f, f->now + RETENTION - MS(500));
+    must(f, 0, 0, op_register(f, "alive", "x", 9, 2));
+    live_until(f, f->now + MS(500) + 2 * LATE);
+    assert_int_equal(f->table.group_count, 1);
+    assert_int_equal(f->frontend.heard.candidate_count, 1);
+    /* Also what an operator removes. */
+    f->frontend.retention = 0;
+    live_until(f, f->now + MS(61000));
+    must(f, 0, 0, op_remove(f, "alive", false));
+    live_until(f, f->now + MS(200));
+    assert_int_equal(f->frontend.heard.candidate_count, 0);
+}
+
 /* ---- operators ---- */
 
 static void refused(struct fixture *f, Gavel__Op *op, enum gavel_status status, const char *why)
@@ -513,6 +634,9 @@ int main(void)
         TEST(test_a_wall_clock_that_is_wrong_for_a_while_removes_nothing),
         TEST(test_a_record_counts_from_its_mandate_if_the_clock_of_the_work_is_behind),
         TEST(test_what_is_done_is_kept_for_ever_if_nobody_has_said_how_long),
+        TEST(test_many_removals_hold_up_nobody),
+        TEST(test_one_request_deletes_only_so_many_notes),
+        TEST(test_what_was_heard_of_candidates_goes_with_their_group),
         TEST(test_an_operator_removes_what_nobody_uses),
         TEST(test_an_operator_removes_a_lease_only_when_it_has_run_out),
         TEST(test_work_that_is_done_is_removed_by_force_only),
