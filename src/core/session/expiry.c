@@ -462,7 +462,7 @@ static void forget_gone(struct frontend *frontend)
 
 static gavel_ns idle_due_at(const struct frontend *frontend)
 {
-    bool may_remove = frontend->table_version >= TABLE_VERSION;
+    bool may_remove = frontend->table_version >= TABLE_VERSION_0_7;
 
     return frontend->retention > 0 && may_remove ? frontend->expiry.idle_due_at : NEVER;
 }

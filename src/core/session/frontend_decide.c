@@ -287,7 +287,7 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
     }
     if (frontend->table->revision >= campaign->epoch_at_least)
         campaign->epoch_at_least = 0; /* it is so already */
-    if (frontend->table_version >= TABLE_VERSION)
+    if (frontend->table_version >= TABLE_VERSION_0_7)
         return;
     campaign->is_patient = false; /* a hint */
     if (campaign->epoch_at_least == 0)
@@ -298,11 +298,29 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
                           campaign->group, (unsigned long long)campaign->epoch_at_least);
 }
 
+/*
+ * Whether nobody should wait for the one that shall be next: a candidate of a store that is not eligible, or
+ * that was not heard for a lease, would leave the group vacant for another one. What is not the name of a
+ * candidate at all (base/outcome.h) is left to the table.
+ */
+static bool is_of_no_use(const struct frontend *frontend, gavel_ns now, const Gavel__Withdraw *withdraw)
+{
+    const struct table_group *group = table_group_find(frontend->table, withdraw->group);
+    const struct table_candidate *next = group ? table_candidate_find(group, withdraw->successor) : NULL;
+
+    if (!next)
+        return false;
+    return !next->is_eligible ||
+           (!next->session && ms_from_ns(now - frontend_beat_at(frontend, next)) > group->lease_ms);
+}
+
 /* By older rules hints are left out, and what changes the outcome is refused. */
-static void decide_withdraw(const struct frontend *frontend, Gavel__Withdraw *withdraw,
+static void decide_withdraw(const struct frontend *frontend, gavel_ns now, Gavel__Withdraw *withdraw,
                             struct frontend_verdict *verdict)
 {
-    if (frontend->table_version >= TABLE_VERSION)
+    if (is_of_no_use(frontend, now, withdraw))
+        withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
+    if (frontend->table_version >= TABLE_VERSION_0_7)
         return;
     withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
     withdraw->ending = GAVEL__ENDING__ENDING_CLOSED;
@@ -426,7 +444,7 @@ static void decide_remove(const struct frontend *frontend, gavel_ns now, size_t 
         verdict->message = frontend_sentence("there is no group \"%.100s\"", remove->group);
         return;
     }
-    if (frontend->table_version < TABLE_VERSION) {
+    if (frontend->table_version < TABLE_VERSION_0_7) {
         verdict->status = GAVEL_ERR_STATE;
         verdict->message =
             frontend_sentence("group \"%.100s\" cannot be removed yet: " NOT_ALL_KNOW, remove->group);
@@ -556,7 +574,7 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
         ret_op->body.withdraw = *op->withdraw;
         ret_op->op.withdraw = &ret_op->body.withdraw;
         if (asker.session != 0)
-            decide_withdraw(frontend, ret_op->op.withdraw, &verdict);
+            decide_withdraw(frontend, now, ret_op->op.withdraw, &verdict);
         break;
     case GAVEL__OP__WHAT_DIED:
         decide_died(frontend, asker, op->died, ret_op, &verdict);

@@ -4,7 +4,8 @@
  * Who is granted the mandate of a vacant group.
  *
  *     named or wished for ──► it, if it is eligible
- *                             (a candidate without a session: the group is left to its claim)
+ *                             (a candidate without a session: the group is left to its claim;
+ *                             if it is not eligible nobody waits for it)
  *     else by policy among those with a session
  *     else who has just given it up and stays
  *
@@ -230,8 +231,9 @@ void election_grant(struct step *step, struct table_group *group, const struct t
         return;
     if (group->successor[0]) {
         chosen = table_candidate_find(group, group->successor);
-        if (chosen && !chosen->session)
-            return; /* it claims for itself */
+        /* It claims for itself. By the rules of version 1 also one that never will is waited for. */
+        if (chosen && !chosen->session && (chosen->is_eligible || step->version < TABLE_VERSION_0_7))
+            return;
     }
     if (!chosen || !may_take(chosen) || chosen == leaver)
         chosen = best_but(group, leaver);

@@ -41,7 +41,7 @@
  * joined_revision, `lexicographic` the lowest id, `priority` the highest
  * number and then the lowest joined_revision. Who has just withdrawn and stays
  * is chosen only if there is nobody else. Groups that are done are never
- * granted. A successor that is a candidate of a store is left to claim the
+ * granted. A successor that is an eligible candidate of a store is left to claim the
  * group; if it does not come the leader of the cluster proposes a Lapse, of the
  * vacant group, and the others have their turn. A lease mandate (Claim)
  * is granted to the candidate that claims a vacant or expired group at the
@@ -106,9 +106,11 @@ enum table_command_kind {
  * whoever leads, and whatever a client has said. 0, of older leaders, stands for 1.
  *
  *     1   0.6.0
- *     2   0.7.0: Campaign.is_patient and epoch_at_least; Withdraw.is_done, successor and ending; RemoveGroup
+ *     2   0.7.0: Campaign.is_patient and epoch_at_least; Withdraw.is_done, successor and ending; RemoveGroup;
+ *         a vacant group does not wait for a candidate of a store that is not eligible
  */
 #define TABLE_VERSION 2u
+#define TABLE_VERSION_0_7 2u
 
 /* Keys have at least one byte; values may be empty. Any byte may stand in them. Of OPS, value is the protobuf
  * and there is no key. */

@@ -597,6 +597,40 @@ static void test_while_a_node_may_be_older_the_log_says_nothing_new(void **state
     assert_string_equal(group_of(f, "g")->holder, "b");
 }
 
+/* Nobody leads while the group waits for a candidate that does not come. */
+static void test_who_withdraws_names_only_who_will_come(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *observer = op_register(f, "g", "o", 5, 1);
+    Gavel__Op *name = op_withdraw(f, "g");
+    Gavel__Command *command;
+
+    enter(f, 7, "a", 0);
+    enter(f, 8, "b", 0);
+    observer->register_candidate->is_ineligible = true;
+    must(f, 0, 0, observer);
+    must(f, 0, 0, op_register(f, "g", "s", 6, 1)); /* one of a store that falls silent */
+    name->withdraw->stays = true;
+    name->withdraw->successor = (char *)(uintptr_t) "o";
+    must(f, 7, 3, name);
+    assert_string_equal(group_of(f, "g")->holder, "b");
+    command = command_of(f, f->log_count - 1);
+    assert_string_equal(command->ops[0]->withdraw->successor, "");
+    gavel__command__free_unpacked(command, NULL);
+    while (f->now < 1000 * NS_PER_S + MS(2500)) {
+        run_until(f, f->now + MS(500));
+        (void)keep_alive(f, 7);
+        (void)keep_alive(f, 8);
+    }
+    name->withdraw->successor = (char *)(uintptr_t) "s";
+    must(f, 8, 3, name);
+    assert_string_equal(group_of(f, "g")->holder, "a");
+    must(f, 0, 0, op_register(f, "g", "s", 6, 2)); /* it is back */
+    must(f, 7, 4, name);
+    assert_false(group_of(f, "g")->is_held);
+    assert_string_equal(group_of(f, "g")->successor, "s");
+}
+
 /* The leader reads its own entries as the others do, whatever stands in them. */
 static void test_commands_say_by_which_rules_they_are_meant(void **state)
 {
@@ -666,6 +700,7 @@ int main(void)
         TEST(test_nobody_is_believed_who_cannot_have_seen_a_death),
         TEST(test_a_session_without_a_process_does_not_end_with_one),
         TEST(test_while_a_node_may_be_older_the_log_says_nothing_new),
+        TEST(test_who_withdraws_names_only_who_will_come),
         TEST(test_commands_say_by_which_rules_they_are_meant),
         TEST(test_an_opening_with_a_campaign_that_is_refused_opens_nothing),
     };

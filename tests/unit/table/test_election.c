@@ -458,6 +458,52 @@ static void test_who_withdraws_may_name_the_next(void **state)
     assert_leader(fixture, "g", "b"); /* one that is not there holds nothing up */
 }
 
+static enum gavel_status observe(struct table_fixture *fixture, const char *group, const char *id,
+                                 bool is_ineligible)
+{
+    Gavel__Register message;
+    Gavel__Op op;
+
+    gavel__register__init(&message);
+    gavel__op__init(&op);
+    message.group = mutable(group);
+    message.id = mutable(id);
+    message.instance = 9;
+    message.is_ineligible = is_ineligible;
+    op.what_case = GAVEL__OP__WHAT_REGISTER_CANDIDATE;
+    op.register_candidate = &message;
+    return apply_op(fixture, 0, 0, &op);
+}
+
+/* A candidate of a store that never claims; by the rules of 0.6.0 it is waited for all the same. */
+static void test_nobody_waits_for_a_successor_that_is_not_eligible(void **state)
+{
+    struct table_fixture *fixture = *state;
+    Gavel__Withdraw message;
+
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(observe(fixture, "g", "o", true), GAVEL_OK);
+    gavel__withdraw__init(&message);
+    message.group = mutable("g");
+    message.stays = true;
+    message.successor = mutable("o");
+    assert_int_equal(withdraw_as(fixture, 1, &message), GAVEL_OK);
+    assert_leader(fixture, "g", "b");
+    /* One that is eligible is; until it says that it is not. */
+    assert_int_equal(observe(fixture, "g", "o", false), GAVEL_OK);
+    assert_int_equal(withdraw_as(fixture, 2, &message), GAVEL_OK);
+    assert_leader(fixture, "g", NULL);
+    fixture->version = 1;
+    assert_int_equal(observe(fixture, "g", "o", true), GAVEL_OK);
+    assert_leader(fixture, "g", NULL);
+    fixture->version = TABLE_VERSION;
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK); /* it changes nothing */
+    assert_int_equal(observe(fixture, "g", "o", false), GAVEL_OK);
+    assert_int_equal(observe(fixture, "g", "o", true), GAVEL_OK);
+    assert_leader(fixture, "g", "a");
+}
+
 static void test_a_mandate_that_is_given_up_too_late_counts_as_lost(void **state)
 {
     struct table_fixture *fixture = *state;
@@ -566,6 +612,8 @@ int main(void)
                                         table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_to_come_back_needs_no_patience, setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_who_withdraws_may_name_the_next, setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_successor_that_is_not_eligible, setup,
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_a_mandate_that_is_given_up_too_late_counts_as_lost, setup,
                                         table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_work_that_is_done_closes_the_group_with_the_mandate, setup,

@@ -173,6 +173,7 @@ static void check_group(const struct table *table, const struct table_group *gro
         named = table_candidate_find(group, group->successor);
         assert_non_null(named);
         assert_null(named->session);
+        assert_true(named->is_eligible);
     }
     needs =
         group->wish_epoch != 0 || (group->is_held && group->session ? table_group_better(group) != NULL
