@@ -91,9 +91,13 @@ static void draw_program(struct session_profile *p, struct prng *prng, struct pr
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         uint64_t drawn = prng_below(prng, 100);
         bool has_lease = drawn < 50 && takes_leases[i];
+        bool is_elsewhere = prng_chance(prng, 600);
 
         program->roles[i] = has_lease ? ROLE_LEASE : drawn < 75 ? ROLE_CAMPAIGN : ROLE_NONE;
         if (i >= p->groups)
+            program->roles[i] = ROLE_NONE;
+        /* What may be removed is what nobody uses: some groups have few candidates. */
+        if (is_elsewhere && (p->faults & CLIENT_FAULT_BIT(CLIENT_FAULT_REMOVAL)))
             program->roles[i] = ROLE_NONE;
     }
     p->ttl_max_ms = program->ttl_ms > p->ttl_max_ms ? program->ttl_ms : p->ttl_max_ms;
