@@ -17,7 +17,7 @@
  * | LEAVE      | registration: id, instance          | –                        |
  * | CANDIDATES | candidate_timeout_ms; registration: | registrations            |
  * |            | instance of the caller              |                          |
- * | GROUPS     | –                                   | groups                   |
+ * | GROUPS     | prefix                              | groups, has_more         |
  */
 #ifndef BASE_REQUEST_H
 #define BASE_REQUEST_H
@@ -56,6 +56,7 @@ struct store_request {
      */
     uint64_t expected_version;
     bool must_be_expired;
+    const char *prefix;         /* GROUPS: only those whose names begin with it; NULL: all. Borrowed */
     uint64_t replaces_instance; /* HEARTBEAT: another instance that the caller knows to be silent; 0 none */
     gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: candidates silent for longer do not count */
     union {
@@ -115,6 +116,7 @@ struct store_reply {
     size_t silent_count;
     struct group_row *groups;
     size_t group_count;
+    bool has_more;     /* GROUPS: the store has more of them than a listing holds; these are the first */
     char message[256]; /* of a failure: the thing, the reason, the next step; "" otherwise */
     char note[256];    /* READ: a remark about the holder, for people; mostly "" */
 };

@@ -106,6 +106,9 @@ static enum gavel_status check(const struct store_request *request, struct gavel
 {
     enum gavel_status status;
 
+    if (request->op == STORE_GROUPS && request->prefix && strlen(request->prefix) > NAME_MAX_BYTES)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "no name of a group is longer than %d bytes, as the prefix is", NAME_MAX_BYTES);
     if (request->op == STORE_GROUPS)
         return GAVEL_OK;
     status = check_name("group name", request->group, error);
@@ -146,6 +149,11 @@ bool request_refuse(const struct store_request *request, gavel_ns now, struct st
         return true;
     }
     return false;
+}
+
+bool request_wants_group(const struct store_request *request, const char *group)
+{
+    return !request->prefix || strncmp(group, request->prefix, strlen(request->prefix)) == 0;
 }
 
 bool request_writes(const struct store_request *request)
@@ -218,8 +226,13 @@ int group_order(const void *a, const void *b)
 
 struct group_row *reply_add_group(struct store_reply *reply)
 {
-    struct group_row *rows = grow(reply->groups, reply->group_count, sizeof *rows);
+    struct group_row *rows;
 
+    if (reply->group_count == STORE_GROUPS_MAX) {
+        reply->has_more = true;
+        return NULL;
+    }
+    rows = grow(reply->groups, reply->group_count, sizeof *rows);
     if (!rows) {
         reply_fail(reply, GAVEL_ERR_NO_MEMORY, "out of memory while listing groups");
         return NULL;

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 #define STORE_CANDIDATES_MAX 1024                  /* in one listing */
-#define STORE_GROUPS_MAX 65536                     /* likewise */
+#define STORE_GROUPS_MAX 65536                     /* likewise; whoever leaves out more says so */
 #define STORE_DURATION_MAX_MS INT64_C(31622400000) /* 366 days: keeps all sums far from overflow */
 
 /*
@@ -44,7 +44,14 @@ bool request_refuse(const struct store_request *request, gavel_ns now, struct st
 /* Whether it may change what is stored. */
 bool request_writes(const struct store_request *request);
 
-/* Adds a zeroed row to a listing; NULL (and the reply has failed) when out of memory. */
+/* Whether a request for GROUPS asks for this one. */
+bool request_wants_group(const struct store_request *request, const char *group);
+
+/*
+ * Adds a zeroed row to a listing; NULL (and the reply has failed) when out of
+ * memory. Of groups also if the listing is full; the reply then says that there
+ * are more.
+ */
 struct registration *reply_add_registration(struct store_reply *reply);
 struct group_row *reply_add_group(struct store_reply *reply);
 

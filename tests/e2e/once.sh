@@ -73,6 +73,31 @@ test_all_keys_are_listed_with_what_came_of_them() {
     expect 2 "$GAVEL" once --store "$store" --prefix k --key k -- true
 }
 
+# So many groups whose names begin with this, as copies of the one that is there.
+multiply() {
+    "$SQL" "$store" "CREATE TEMP TABLE one AS SELECT * FROM groups WHERE name = '$1'; BEGIN;
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $2)
+        INSERT INTO groups SELECT name || printf('-%06d', i), format, epoch, version, nonce_high, nonce_low, lease_ms, since_wall_ms,
+            renewed_wall_ms, held, boot_id, pid, pid_ns, start_ticks, holder, address, successor, wish_epoch, wish_force,
+            wish_successor, applied_at, applied_boot_id FROM one, n; COMMIT"
+}
+
+test_more_keys_than_a_list_shows_are_not_left_out_silently() {
+    expect 0 "$GAVEL" once --store "$store" --key k -- true
+    "$SQL" "$store" "CREATE TEMP TABLE one AS SELECT * FROM groups; UPDATE one SET name = 'jobs'; INSERT INTO groups SELECT * FROM one"
+    multiply jobs 65536 # before all keys in order of name
+    same "$(listed keys.# keys.0.key has_more)" $'1\tk\tfalse'
+    multiply once:k 65536
+    same "$(listed keys.# has_more)" $'65536\ttrue'
+    expect 0 "$GAVEL" once --store "$store" --list
+    has "$output" "There are more keys than these 65536; see the others by --prefix."
+    same "$("$GAVEL" once --store "$store" --list --prefix k-06553 --json | "$JSON_GET" keys.# keys.6.key has_more)" $'7\tk-065536\tfalse'
+    same "$("$GAVEL" groups --store "$store" --json | "$JSON_GET" groups.# has_more)" $'65536\ttrue'
+    expect 0 "$GAVEL" groups --store "$store"
+    has "$output" "There are more groups than these 65536"
+    expect 2 "$GAVEL" once --store "$store" --list --prefix "$(printf 'a%.0s' {1..300})"
+}
+
 listed_keys() { "$GAVEL" once --store "$store" --list --json; }
 another=0
 is_deleted() {

@@ -87,6 +87,7 @@ static enum gavel_status print_json(struct cluster_client *client, const char *p
     enum gavel_status status = each_page(client, prefix, add_json, list, error);
 
     json_put(json, "groups", list);
+    json_put(json, "has_more", json_false()); /* as of a store; here all pages are read */
     if (status == GAVEL_OK)
         json_print_line(json);
     else

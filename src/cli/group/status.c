@@ -109,17 +109,6 @@ static struct leadership leadership_of_row(const struct onlooker *onlooker, cons
                                .record = row->record};
 }
 
-/* Drops those that are not asked for. */
-static void keep_prefix(struct store_reply *reply, const char *prefix)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < reply->group_count; i++)
-        if (strncmp(reply->groups[i].group, prefix, strlen(prefix)) == 0)
-            reply->groups[kept++] = reply->groups[i];
-    reply->group_count = kept;
-}
-
 static void print_groups_json(const struct onlooker *onlooker, const struct store_reply *reply)
 {
     json_t *root = json_object(), *list = json_array();
@@ -130,6 +119,7 @@ static void print_groups_json(const struct onlooker *onlooker, const struct stor
         json_array_append_new(list, leadership_json(reply->groups[i].group, &leadership));
     }
     json_put(root, "groups", list);
+    json_put(root, "has_more", json_boolean(reply->has_more));
     json_print_line(root);
 }
 
@@ -162,7 +152,7 @@ static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
 
 static int show_all(const struct cli *cli, const struct onlooker *onlooker, const char *prefix)
 {
-    struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group};
+    struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group, .prefix = prefix};
     struct store_reply reply = {0};
     struct gavel_error error = {0};
 
@@ -170,7 +160,6 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker, cons
         store_reply_done(&reply);
         return cli_fail(cli, error.status, "%s", error.message);
     }
-    keep_prefix(&reply, prefix);
     if (cli->config.json)
         print_groups_json(onlooker, &reply);
     else if (reply.group_count == 0 && *prefix)
@@ -179,6 +168,9 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker, cons
         printf("The store %s has no groups.\n", cli->config.store);
     else
         print_groups(cli, onlooker, &reply);
+    if (reply.has_more && !cli->config.json)
+        printf("There are more groups than these %zu; see the others by `gavel groups --prefix`.\n",
+               reply.group_count);
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);
 }

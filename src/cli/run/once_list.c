@@ -113,35 +113,32 @@ static void add_row(struct table *table, const struct key *key, int64_t now)
     table_cell(table, STYLE_PLAIN, "%u", (unsigned)key->outcome.attempts);
 }
 
+/* All groups of the reply are keys that begin with `prefix`. */
 static int show(const struct cli *cli, const struct onlooker *onlooker, const struct store_reply *reply,
                 const char *prefix)
 {
     static const char *const headings[] = {"KEY", "STATE", "BY", "WHEN", "TOOK", "EXIT", "ATTEMPTS", NULL};
     json_t *root = json_object(), *list = json_array();
     struct table table;
-    size_t count = 0;
 
     table_init(&table, headings);
     for (size_t i = 0; i < reply->group_count; i++) {
-        const char *group = reply->groups[i].group;
-        struct key key;
+        struct key key = key_of(onlooker, &reply->groups[i]);
 
-        if (strncmp(group, ONCE_PREFIX, strlen(ONCE_PREFIX)) != 0 ||
-            strncmp(group + strlen(ONCE_PREFIX), prefix, strlen(prefix)) != 0)
-            continue;
-        key = key_of(onlooker, &reply->groups[i]);
         add_row(&table, &key, clock_wall_ms());
         json_array_append_new(list, json_of(&key));
-        count++;
     }
     json_put(root, "keys", list);
+    json_put(root, "has_more", json_boolean(reply->has_more));
     if (cli->config.json)
         json_print_line(json_incref(root));
-    else if (count == 0)
+    else if (reply->group_count == 0)
         printf("The store %s has no keys%s%s.\n", cli->config.store, *prefix ? " that begin with " : "",
                prefix);
     else
         table_print(&table, cli, stdout);
+    if (reply->has_more && !cli->config.json)
+        printf("There are more keys than these %zu; see the others by --prefix.\n", reply->group_count);
     json_decref(root);
     table_done(&table);
     return cli_finish(cli, CLI_EXIT_OK);
@@ -149,18 +146,22 @@ static int show(const struct cli *cli, const struct onlooker *onlooker, const st
 
 int once_list(const struct cli *cli, const char *prefix)
 {
-    struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group};
+    char begin[2 * NAME_MAX_BYTES];
+    struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group, .prefix = begin};
     struct store_reply reply = {0};
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
     int code;
 
+    if (!prefix)
+        prefix = "";
+    (void)snprintf(begin, sizeof begin, ONCE_PREFIX "%s", prefix); /* too long stays too long */
     if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (onlooker_call(&onlooker, &request, &reply, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else
-        code = show(cli, &onlooker, &reply, prefix ? prefix : "");
+        code = show(cli, &onlooker, &reply, prefix);
     store_reply_done(&reply);
     onlooker_close(&onlooker);
     return code;

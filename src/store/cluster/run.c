@@ -185,7 +185,7 @@ static void take_answer(void *user, enum gavel_status status, const char *messag
 
         gavel_take_answer(request, answer, &gavel->self, parcel->visit->lists_dead, reply);
         if (request->op == STORE_GROUPS && reply->status == GAVEL_OK && answer->has_more &&
-            answer->n_groups > 0 && reply->group_count < STORE_GROUPS_MAX) {
+            answer->n_groups > 0 && !reply->has_more) {
             name_copy(parcel->after, sizeof parcel->after, answer->groups[answer->n_groups - 1]->name);
             gavel_parcel_send(parcel);
             pthread_mutex_unlock(&gavel->push.lock);

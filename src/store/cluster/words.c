@@ -164,6 +164,7 @@ void gavel_draft_ask(const struct store_request *request, const char *after, Gav
     gavel__ask__init(ret_ask);
     if (request->op == STORE_GROUPS) {
         ret_ask->kind = GAVEL__ASK__KIND__GROUPS;
+        ret_ask->prefix = lend(request->prefix ? request->prefix : "");
         ret_ask->after = lend(after);
         ret_ask->limit = GROUPS_PER_PAGE;
         return;
@@ -331,7 +332,7 @@ static void take_candidates(const struct store_request *request, const Gavel__An
 
 static void take_groups(const Gavel__Answer *answer, const struct process_id *self, struct store_reply *reply)
 {
-    for (size_t i = 0; i < answer->n_groups && reply->group_count < STORE_GROUPS_MAX; i++) {
+    for (size_t i = 0; i < answer->n_groups; i++) {
         const Gavel__Group *group = answer->groups[i];
         struct group_row *row;
 

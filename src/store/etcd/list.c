@@ -22,7 +22,7 @@ static bool ask_page(struct etcd_job *job, enum etcd_family family)
 {
     char first[ETCD_KEY_SIZE];
 
-    etcd_key(job->etcd, family, NULL, NULL, first);
+    etcd_key(job->etcd, family, job->request->prefix, NULL, first); /* each byte has its own place in a key */
     etcd_ask(job->call, RANGE_PATH, etcd_body_page(first, job->after, PAGE), false);
     return true;
 }
@@ -37,11 +37,11 @@ static bool add_group(struct etcd_job *job, const struct etcd_kv *kv)
     struct group_row *slot;
 
     if (!etcd_key_read(job->etcd, ETCD_GROUPS, NULL, kv->key, name) ||
-        etcd_row_read(kv, &row, &write, &offset) != GAVEL_OK || job->reply->group_count == STORE_GROUPS_MAX)
+        etcd_row_read(kv, &row, &write, &offset) != GAVEL_OK)
         return true;
     slot = reply_add_group(job->reply);
     if (!slot)
-        return false;
+        return job->reply->has_more; /* the wishes of those that are listed are read all the same */
     name_copy(slot->group, sizeof slot->group, name);
     slot->record = row.record;
     slot->record.process = process_within_sight(&row.record.process, &job->etcd->self);
@@ -77,7 +77,7 @@ static bool take_groups(struct etcd_job *job)
 
     if (!etcd_job_take_page(job, add_group, &is_last))
         return false;
-    if (!is_last)
+    if (!is_last && !job->reply->has_more)
         return ask_page(job, ETCD_GROUPS);
     if (job->reply->group_count > 0)
         qsort(job->reply->groups, job->reply->group_count, sizeof *job->reply->groups, group_order);

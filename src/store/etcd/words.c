@@ -100,14 +100,14 @@ static json_t *encode(const char *bytes, size_t size)
 
 json_t *etcd_encode(const char *text) { return encode(text, strlen(text)); }
 
-/* The first key behind all that begin with `first`, which ends with a slash. */
+/* The first key behind all that begin with `first`. Its last byte is never the highest: it is UTF-8. */
 static json_t *behind(const char *first)
 {
     char end[ETCD_KEY_SIZE];
     size_t size = strlen(first);
 
     memcpy(end, first, size);
-    end[size - 1] = '/' + 1;
+    end[size - 1]++;
     return encode(end, size);
 }
 

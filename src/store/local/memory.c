@@ -166,12 +166,13 @@ static void push(const struct room *room, const char *group)
     }
 }
 
-static void list_groups(const struct rows *rows, const struct rules_now *now, struct store_reply *reply)
+static void list_groups(const struct rows *rows, const struct store_request *request,
+                        const struct rules_now *now, struct store_reply *reply)
 {
     bool has_room = true;
 
     for (size_t i = 0; i < rows->count && has_room; i++)
-        has_room = rows_list_group(rows->groups[i], &rows->groups[i]->mandate, now, reply);
+        has_room = rows_list_group(request, rows->groups[i], &rows->groups[i]->mandate, now, reply);
 }
 
 static void run_mandate(struct room *room, const struct store_request *request, const struct rules_now *now,
@@ -212,7 +213,7 @@ static void memory_run(struct store *store, const struct store_request *requests
         if (request_refuse(&requests[i], now.now, &replies[i]))
             continue;
         if (requests[i].op == STORE_GROUPS)
-            list_groups(&room->rows, &now, &replies[i]);
+            list_groups(&room->rows, &requests[i], &now, &replies[i]);
         else if (rows_is_registry(requests[i].op))
             rows_registry(&room->rows, &requests[i], now.now, now.wall_ms, &replies[i]);
         else

@@ -161,14 +161,15 @@ static void list(const struct rows_group *group, const struct store_request *req
     }
 }
 
-bool rows_list_group(const struct rows_group *group, const struct mandate_row *mandate,
-                     const struct rules_now *now, struct store_reply *reply)
+bool rows_list_group(const struct store_request *request, const struct rows_group *group,
+                     const struct mandate_row *mandate, const struct rules_now *now,
+                     struct store_reply *reply)
 {
     struct group_row *row;
 
-    if (!mandate->is_found)
+    if (!mandate->is_found || !request_wants_group(request, group->name))
         return true;
-    row = reply->group_count < STORE_GROUPS_MAX ? reply_add_group(reply) : NULL;
+    row = reply_add_group(reply);
     if (!row)
         return false;
     name_copy(row->group, sizeof row->group, group->name);

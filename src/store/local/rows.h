@@ -34,9 +34,10 @@ struct rows_group *rows_get(struct rows *rows, const char *name);
 /* The registration of that id, or NULL. */
 struct registration_row *rows_find_registration(const struct rows_group *group, const char *id);
 
-/* Puts a group with that mandate into a list, unless there is no mandate yet; false: the list is full. */
-bool rows_list_group(const struct rows_group *group, const struct mandate_row *mandate,
-                     const struct rules_now *now, struct store_reply *reply);
+/* Puts a group with that mandate into a list, if it is asked for and has one; false: the list is full. */
+bool rows_list_group(const struct store_request *request, const struct rows_group *group,
+                     const struct mandate_row *mandate, const struct rules_now *now,
+                     struct store_reply *reply);
 
 /* HEARTBEAT, LEAVE and CANDIDATES. */
 bool rows_is_registry(enum store_op op);

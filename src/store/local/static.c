@@ -225,8 +225,8 @@ static void run_registry(struct static_store *fixed, const struct store_request 
     }
 }
 
-static void list_groups(const struct static_store *fixed, const struct rules_now *now,
-                        struct store_reply *reply)
+static void list_groups(const struct static_store *fixed, const struct store_request *request,
+                        const struct rules_now *now, struct store_reply *reply)
 {
     bool has_room = true;
 
@@ -236,7 +236,7 @@ static void list_groups(const struct static_store *fixed, const struct rules_now
 
         view(fixed, group, group->name, &seen);
         seen.applied_at = now->now;
-        has_room = rows_list_group(group, &seen, now, reply);
+        has_room = rows_list_group(request, group, &seen, now, reply);
     }
 }
 
@@ -254,7 +254,7 @@ static void static_run(struct store *store, const struct store_request *requests
         if (request_refuse(&requests[i], now.now, &replies[i]))
             continue;
         if (requests[i].op == STORE_GROUPS)
-            list_groups(fixed, &now, &replies[i]);
+            list_groups(fixed, &requests[i], &now, &replies[i]);
         else if (rows_is_registry(requests[i].op))
             run_registry(fixed, &requests[i], &now, &replies[i]);
         else

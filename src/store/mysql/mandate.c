@@ -224,6 +224,7 @@ static void list_groups(struct mysql_store *mysql, struct store_reply *reply, MY
 {
     MYSQL_ROW from;
 
+    reply->has_more = mysql_num_rows(rows) > STORE_GROUPS_MAX;
     while ((from = mysql_fetch_row(rows))) {
         struct row row;
         struct group_row *slot;
@@ -235,7 +236,7 @@ static void list_groups(struct mysql_store *mysql, struct store_reply *reply, MY
             continue; /* a READ of such a group says why */
         slot = reply_add_group(reply);
         if (!slot)
-            return;
+            break;
         name_copy(slot->group, sizeof slot->group, row.key);
         slot->record = row.record;
         slot->expired = is_expired(&row, &slot->remaining_ms);

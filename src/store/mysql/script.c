@@ -163,7 +163,7 @@ static const struct mysql_script script_absorb = {
 };
 
 static const struct mysql_script script_groups = {
-    {"SELECT " COLUMNS " FROM {locks} ORDER BY lock_key LIMIT {groups_max}"}, -1};
+    {"SELECT " COLUMNS " FROM {locks} WHERE {if_prefix} ORDER BY lock_key LIMIT {rows_max}"}, -1};
 
 const struct mysql_script *mysql_mandate_script(const struct mysql_call *call)
 {

@@ -120,11 +120,22 @@ static bool add_number_word(struct text_buffer *text, const struct mysql_call *c
         {"max", RULES_NUMBER_MAX},
         {"lease_max", STORE_DURATION_MAX_MS},
         {"lease_unknown", MYSQL_LEASE_UNKNOWN_MS},
-        {"groups_max", STORE_GROUPS_MAX},
+        {"rows_max", STORE_GROUPS_MAX + 1}, /* one more, to know whether there is one */
         {"format", MYSQL_ROW_FORMAT},
     };
 
     return add_one_of(text, words, sizeof words / sizeof *words, word);
+}
+
+/* Byte by byte, whatever the collation of the column takes for equal. */
+static void add_prefix(struct text_buffer *text, const char *prefix)
+{
+    if (!prefix || !*prefix) {
+        text_buffer_print(text, "TRUE");
+        return;
+    }
+    text_buffer_print(text, "LEFT(CAST(CONVERT(lock_key USING utf8mb4) AS BINARY), %zu) = ", strlen(prefix));
+    add_hex(text, prefix);
 }
 
 static void add_word(struct text_buffer *text, const struct mysql_store *mysql, const struct mysql_call *call,
@@ -151,6 +162,8 @@ static void add_word(struct text_buffer *text, const struct mysql_store *mysql, 
         text_buffer_print(text, "%" PRIi32, r->registration.priority);
     else if (strcmp(word, "since_ms") == 0)
         text_buffer_print(text, "%" PRIi64, r->registration.since_wall_ms);
+    else if (strcmp(word, "if_prefix") == 0)
+        add_prefix(text, r->prefix);
     else if (strcmp(word, "if_expired") == 0)
         mysql_text_fill(text, mysql, call, r->must_be_expired ? IF_EXPIRED : "TRUE");
     else if (strcmp(word, "if_epoch") == 0 && r->record.epoch == 0)

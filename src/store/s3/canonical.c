@@ -86,6 +86,11 @@ char *s3_key_worker(const struct s3_target *target, const char *group, const cha
     return text.bytes;
 }
 
+char *s3_key_group_prefix(const struct s3_target *target, const char *begin)
+{
+    return group_key(target, begin, "");
+}
+
 char *s3_key_groups(const struct s3_target *target)
 {
     struct text_buffer text = {0};

@@ -36,8 +36,8 @@ static bool fail_as_answered(struct s3_listing *listing, const struct s3_object 
 
 static bool ask_page(struct s3_listing *listing)
 {
-    if (!s3_object_list(listing->s3, &listing->object, listing->prefix, is_of_groups(listing) ? "/" : "",
-                        listing->token))
+    if (!s3_object_list(listing->s3, &listing->object, listing->asked ? listing->asked : listing->prefix,
+                        is_of_groups(listing) ? "/" : "", listing->token))
         return fail_short(listing);
     return true;
 }
@@ -48,7 +48,9 @@ bool s3_listing_start(struct s3_listing *listing)
 
     listing->prefix =
         is_of_groups(listing) ? s3_key_groups(target) : s3_key_workers(target, listing->request->group);
-    if (!listing->prefix)
+    if (is_of_groups(listing) && listing->request->prefix)
+        listing->asked = s3_key_group_prefix(target, listing->request->prefix);
+    if (!listing->prefix || (is_of_groups(listing) && listing->request->prefix && !listing->asked))
         return fail_short(listing);
     if (strlen(listing->prefix) > S3_KEY_MAX) {
         reply_fail(
@@ -95,11 +97,16 @@ static bool take_page(struct s3_listing *listing, struct s3_span page)
     size_t most = is_of_groups(listing) ? STORE_GROUPS_MAX : WORKERS_MAX;
     struct s3_span content;
 
-    while (listing->count < most && s3_xml_find(page, element, &content, &page)) {
+    while (s3_xml_find(page, element, &content, &page)) {
         char key[3 * S3_KEY_MAX];
         char etag[S3_ETAG_MAX + 1] = "";
         char size[24] = "";
 
+        if (listing->count == most) {
+            listing->is_over = true;
+            listing->reply->has_more = is_of_groups(listing);
+            break;
+        }
         if (!s3_xml_text(content, is_of_groups(listing) ? "Prefix" : "Key", key, sizeof key))
             continue;                 /* nothing of ours is that long */
         if (!is_of_groups(listing)) { /* without one of these the object is read */
@@ -109,8 +116,6 @@ static bool take_page(struct s3_listing *listing, struct s3_span page)
         if (!add_item(listing, key, is_of_groups(listing) ? "state.json" : "", etag, strtoul(size, NULL, 10)))
             return false;
     }
-    if (listing->count >= most)
-        listing->is_over = true;
     return true;
 }
 
@@ -339,5 +344,6 @@ void s3_listing_done(struct s3_listing *listing)
         free(listing->items[i].key);
     free(listing->items);
     free(listing->prefix);
+    free(listing->asked);
     free(listing);
 }

@@ -164,8 +164,9 @@ void s3_text_add_encoded(struct text_buffer *text, const char *bytes, const char
 char *s3_key_state(const struct s3_target *target, const char *group);
 char *s3_key_metadata(const struct s3_target *target, const char *group);
 char *s3_key_worker(const struct s3_target *target, const char *group, const char *id);
-char *s3_key_workers(const struct s3_target *target, const char *group); /* the prefix of all of them */
-char *s3_key_groups(const struct s3_target *target);                     /* likewise of all groups */
+char *s3_key_workers(const struct s3_target *target, const char *group);      /* the prefix of all of them */
+char *s3_key_groups(const struct s3_target *target);                          /* likewise of all groups */
+char *s3_key_group_prefix(const struct s3_target *target, const char *begin); /* of those that begin so */
 
 /* The name between `before` and `after` in a key; false if there is none. */
 bool s3_name_in_key(const char *key, const char *before, const char *after,
@@ -379,7 +380,8 @@ struct s3_listing {
     struct s3_store *s3;
     const struct store_request *request;
     struct store_reply *reply;
-    char *prefix; /* owned */
+    char *prefix; /* owned, as is the next; names in keys begin behind it */
+    char *asked;  /* what the keys begin with; NULL: with the prefix */
     char token[1025];
     struct s3_item *items;
     size_t count;

@@ -214,24 +214,29 @@ static struct rules_now read_now(const struct sqlite_store *sqlite)
  * The rows of a newer gavel are left out: what they mean is not known here,
  * and a READ of such a group says so.
  */
-static int list_groups(struct sqlite_store *sqlite, struct store_reply *reply)
+static int list_groups(struct sqlite_store *sqlite, const struct store_request *request,
+                       struct store_reply *reply)
 {
     sqlite3_stmt *s = sqlite->statements[SQLITE_STATEMENT_GROUPS];
     int code;
 
-    (void)sqlite3_bind_int64(s, 1, STORE_GROUPS_MAX);
+    (void)sqlite3_bind_text(s, 1, request->prefix ? request->prefix : "", -1, SQLITE_STATIC);
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         struct mandate_row row;
         struct rules_now now;
         struct group_row *slot;
+        char name[NAME_MAX_BYTES + 1];
 
+        sqlite_text(s, COLUMN_NAME, name, sizeof name);
+        if (!request_wants_group(request, name))
+            break; /* they are in order: none of the rest begins with it */
         if (parse_row(s, &row) != ROW_GOOD)
             continue;
         now = read_now(sqlite);
         slot = reply_add_group(reply);
         if (!slot)
             break;
-        sqlite_text(s, COLUMN_NAME, slot->group, sizeof slot->group);
+        memcpy(slot->group, name, sizeof name);
         slot->record = row.record;
         slot->expired = mandate_expired(&row, &now, &slot->remaining_ms);
     }
@@ -249,7 +254,7 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
     int code;
 
     if (request->op == STORE_GROUPS)
-        return list_groups(sqlite, reply);
+        return list_groups(sqlite, request, reply);
     code = load(sqlite, request->group, &row, &kind);
     if (code)
         return code;

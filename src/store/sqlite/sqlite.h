@@ -49,7 +49,7 @@
     X(GROUPS,                                                                                                 \
       "SELECT name, format, epoch, version, nonce_high, nonce_low, lease_ms, since_wall_ms, renewed_wall_ms," \
       " held, boot_id, pid, pid_ns, start_ticks, holder, address, successor, wish_epoch, wish_force,"         \
-      " wish_successor, applied_at, applied_boot_id FROM groups ORDER BY name LIMIT ?1")                      \
+      " wish_successor, applied_at, applied_boot_id FROM groups WHERE name >= ?1 ORDER BY name")              \
     X(CLAIM,                                                                                                  \
       "INSERT OR REPLACE INTO groups (name, format, epoch, version, nonce_high, nonce_low, lease_ms,"         \
       " since_wall_ms, renewed_wall_ms, held, boot_id, pid, pid_ns, start_ticks, holder, address, successor," \

@@ -2,9 +2,11 @@
 
 /* What the gavel:// driver passes on of the cluster's words. */
 #include "store/cluster/cluster.h"
+#include "store/driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -110,12 +112,43 @@ static void test_a_candidate_on_another_machine_is_listed(void **state)
     store_reply_done(&reply);
 }
 
+/* Whoever lists all and is shown a part must know it, or an operator takes the rest for deleted. */
+static void test_a_listing_that_is_full_says_that_there_are_more(void **state)
+{
+    const struct store_request request = {.op = STORE_GROUPS, .prefix = "web"};
+    Gavel__Group **groups = calloc(STORE_GROUPS_MAX + 1, sizeof *groups);
+    struct store_reply reply = {0};
+    struct fixture f;
+    Gavel__Ask ask;
+
+    (void)state;
+    assert_non_null(groups);
+    begin(&f);
+    for (size_t i = 0; i < STORE_GROUPS_MAX + 1; i++)
+        groups[i] = &f.group;
+    f.answer.groups = groups;
+    f.answer.n_groups = STORE_GROUPS_MAX;
+    gavel_take_answer(&request, &f.answer, &f.self, false, &reply);
+    assert_int_equal(reply.group_count, STORE_GROUPS_MAX);
+    assert_false(reply.has_more);
+    store_reply_done(&reply);
+    f.answer.n_groups = STORE_GROUPS_MAX + 1;
+    gavel_take_answer(&request, &f.answer, &f.self, false, &reply);
+    assert_int_equal(reply.group_count, STORE_GROUPS_MAX);
+    assert_true(reply.has_more);
+    store_reply_done(&reply);
+    free(groups);
+    gavel_draft_ask(&request, "web-1", &ask);
+    assert_string_equal(ask.prefix, "web"); /* the cluster is asked for no others */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_process_of_this_machine_is_passed_on),
         cmocka_unit_test(test_a_leader_on_another_machine_is_never_called_dead),
         cmocka_unit_test(test_a_candidate_on_another_machine_is_listed),
+        cmocka_unit_test(test_a_listing_that_is_full_says_that_there_are_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -363,6 +363,47 @@ static void test_groups_are_independent_and_listed_in_order(void **state)
     store_reply_done(&reply);
 }
 
+static void expect_listed(struct store *store, const char *prefix, const char *const *names, size_t count)
+{
+    struct store_request request = {.op = STORE_GROUPS, .give_up_at = NEVER, .prefix = prefix};
+    struct store_reply reply;
+
+    assert_int_equal(store_call(store, &request, &reply), GAVEL_OK);
+    assert_int_equal(reply.group_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(reply.groups[i].group, names[i]);
+    assert_false(reply.has_more);
+    store_reply_done(&reply);
+}
+
+static void test_groups_are_listed_by_what_they_begin_with(void **state)
+{
+    static const char *const names[] = {"once",   "once/x", "once:",         "once:%a", "once:B",
+                                        "once:a", "once:b", "once:\u00fc/1", "once;a",  "z"};
+    struct fixture *f = *state;
+    struct store_request request = {.op = STORE_GROUPS, .give_up_at = NEVER};
+    struct store_reply reply;
+    char longer[NAME_MAX_BYTES + 2];
+
+    for (size_t i = 0; i < 10; i++)
+        (void)expect(f->a, ask_claim(names[i], "one", i, 0), GAVEL_OK);
+    expect_listed(f->b, NULL, names, 10);
+    expect_listed(f->b, "", names, 10);
+    expect_listed(f->b, "once", names, 9);
+    expect_listed(f->b, "once:", names + 2, 6);
+    expect_listed(f->b, "once/", names + 1, 1);
+    expect_listed(f->b, "once:%", names + 3, 1); /* as it is, and not as a pattern */
+    expect_listed(f->b, "once:_", NULL, 0);
+    expect_listed(f->b, "once:b", names + 6, 1);
+    expect_listed(f->b, "once:\u00fc", names + 7, 1);
+    expect_listed(f->b, "zz", NULL, 0);
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    request.prefix = longer;
+    assert_int_equal(store_call(f->b, &request, &reply), GAVEL_ERR_INVALID);
+    store_reply_done(&reply);
+}
+
 static void test_a_record_of_a_future_version_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -423,6 +464,7 @@ const struct conformance_test conformance_mandate_tests[] = {
     TEST(test_the_version_changes_with_every_write_but_not_with_a_wish, NEEDS_ELECTION),
     TEST(test_a_wish_reaches_the_holder_and_ends_with_its_epoch, NEEDS_ELECTION),
     TEST(test_groups_are_independent_and_listed_in_order, NEEDS_ELECTION),
+    TEST(test_groups_are_listed_by_what_they_begin_with, NEEDS_ELECTION),
     TEST(test_a_record_of_a_future_version_is_refused, NEEDS_FORMAT),
     TEST(test_waiting_ends_when_the_record_changes, NEEDS_ELECTION),
     {0},
