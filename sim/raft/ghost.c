@@ -153,22 +153,48 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct host *host,
  * one's. */
 #define IS_REFOUNDED(directory) ((directory) % 1000 > 1)
 
-static void check_refounded(struct cluster *cluster, const struct host *host,
-                            const struct raft_message *message)
+/* What nobody whose founding is committed takes from a log with another one: rules 1 and 2 of "Foundings" in
+ * PROTOCOL. The rest of what is said by a log whose founding may still be replaced is heard. */
+static bool tells_other_founding(const struct raft *raft, const struct raft_message *message)
 {
-    const struct raft_peer *peer = peer_of(&host->node.raft, message->from);
+    bool leads = message->kind == RAFT_MSG_APPEND || message->kind == RAFT_MSG_SNAPSHOT ||
+                 message->kind == RAFT_MSG_TIMEOUT_NOW;
+    bool asks = message->kind == RAFT_MSG_VOTE || message->kind == RAFT_MSG_PRE_VOTE ||
+                message->kind == RAFT_MSG_TAKE_OVER;
 
-    if (!IS_REFOUNDED(message->directory) || raft_founding(&host->node.raft) == 0)
+    return raft->founding != 0 && message->founding != raft->founding &&
+           (message->is_founded || leads || (asks && message->founding != 0));
+}
+
+/*
+ * Two things are promised of a directory that was founded again.
+ *
+ *   - It is not taken for a member that has another directory: every disk knew that one (all_know() in
+ *     refound.c), and a binding ends only when the member is removed. If the member is added again, it is a
+ *     learner without a directory, and the first that speaks for it is its own, by rule 1 of "Directories"
+ *     in PROTOCOL: also this one, and also by a message from before the removal that comes late. A leader
+ *     that hears it binds it in the same step, and the others get that entry. This is safe. What the
+ *     directory said to our cluster before, it said as nobody's, and it votes only when it is bound and has
+ *     our log, as any empty one that is added.
+ *   - What it says with its other founding is refused, even if it is bound.
+ */
+static void check_refounded(struct cluster *cluster, const struct host *host,
+                            const struct raft_message *message, bool is_heard)
+{
+    const struct raft *raft = &host->node.raft;
+    const struct raft_peer *peer = peer_of(raft, message->from);
+    bool is_taken = peer && peer->directory == message->directory;
+
+    if (!IS_REFOUNDED(message->directory) || raft_founding(raft) == 0)
         return;
-    /* A member that was removed and added again is bound to no directory at first: whichever speaks first,
-     * also a late message of one that had no founding yet, is the member's as far as anybody can tell. */
-    if (peer && peer->directory == message->directory && (peer->bound != 0 || message->founding != 0))
+    if ((is_taken && peer->bound != 0 && peer->bound != message->directory) ||
+        (is_heard && tells_other_founding(raft, message)))
         cluster_violate(
             cluster, RAFT_INVARIANT_FOUNDING,
             "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
             host->label, (unsigned long long)message->from, (unsigned long long)message->founding,
-            (unsigned long long)raft_founding(&host->node.raft));
-    if (host->node.raft.leader == message->from && host->node.raft.leader_incarnation == message->incarnation)
+            (unsigned long long)raft_founding(raft));
+    if (raft->leader == message->from && raft->leader_incarnation == message->incarnation)
         cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
                         "%s follows node %llu, which was emptied and founded again", host->label,
                         (unsigned long long)message->from);
@@ -216,14 +242,15 @@ static bool could_write(const struct raft *r)
            !r->is_commit_frozen && r->change == RAFT_CHANGE_NONE && raft_is_voter(r);
 }
 
-void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message)
+void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message,
+                 bool is_heard)
 {
     const struct raft_peer *peer;
     const struct raft_member *member;
 
     if (!host_is_up(host))
         return;
-    check_refounded(cluster, host, message);
+    check_refounded(cluster, host, message, is_heard);
     check_other(cluster, host, message);
     if (!is_of_copy(cluster, message))
         return;

@@ -67,9 +67,11 @@ void ghost_recalls(struct host *host);
 
 /*
  * Checks a message that the node got: if it comes from an older copy, it was
- * refused, and a leader has recorded that.
+ * refused, and a leader has recorded that; if it is of another founding, it was
+ * refused as well. `is_heard`: the node has not refused it.
  */
-void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message);
+void ghost_check(struct cluster *cluster, const struct host *host, const struct raft_message *message,
+                 bool is_heard);
 
 /* A message for the node that is gone. */
 void ghost_receive(struct cluster *cluster, struct host *host, const struct raft_message *message);

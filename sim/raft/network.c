@@ -257,16 +257,19 @@ void net_send(struct cluster *cluster, struct message *message, unsigned from)
     net_deliver(cluster, message, at);
 }
 
-/* A snapshot is decoded before the node hears of it, as in gaveld; that takes as long as its way here. */
-static void take_message(struct cluster *cluster, struct host *host, const struct raft_message *body)
+/* A snapshot is decoded before the node hears of it, as in gaveld; that takes as long as its way here. False
+ * if the node refuses the message; the referee looks whether it should. */
+static bool take_message(struct cluster *cluster, struct host *host, const struct raft_message *body)
 {
     struct node_event event = {.kind = NODE_RAFT, .raft = {.kind = RAFT_RECEIVE, .message = body}};
+    bool is_heard;
 
     if (body->kind == RAFT_MSG_SNAPSHOT &&
         table_snapshot_decode(&host->decoded, body->snapshot.data, body->snapshot.size) == GAVEL_OK)
         event.decoded = &host->decoded;
-    (void)host_feed(cluster, host, event); /* a refused message is not our concern; the referee looks */
+    is_heard = host_feed(cluster, host, event) == GAVEL_OK;
     table_done(&host->decoded);
+    return is_heard;
 }
 
 void net_take(struct cluster *cluster, const struct event *event)
@@ -299,8 +302,9 @@ void net_take(struct cluster *cluster, const struct event *event)
     TRACE_DETAIL(cluster, host, "gets %s from %s", cluster_describe(&message->body, text, sizeof text),
                  cluster_label(cluster, message->body.from));
     if (!ghost_is_hidden(cluster, host, &message->body)) {
-        take_message(cluster, host, &message->body);
-        ghost_check(cluster, host, &message->body);
+        bool is_heard = take_message(cluster, host, &message->body);
+
+        ghost_check(cluster, host, &message->body, is_heard);
         ghost_note(cluster, host);
     }
     net_recycle(cluster, message);
