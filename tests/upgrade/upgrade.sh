@@ -267,17 +267,20 @@ test_groups_are_removed_only_when_all_nodes_know_how() {
     found "$old_node"
     read -r first second <<<"$(others "$leader" | tr '\n' ' ')"
     last=$leader
-    expect 0 "$new" note put idle k v --cluster "$GAVEL_CLUSTER"
+    expect 3 "$new" once --store "$store" --id a --key idle -- sh -c 'exit 3'
+    expect 0 "$new" note put noted k v --cluster "$GAVEL_CLUSTER"
     export GAVELD_GROUP_RETENTION=1s # old nodes do not know it either, and none is started from here on
     renew "$first" "$new_node"
     renew "$second" "$new_node"
     lead "$first"
-    expect 1 "$new" group delete idle --force --cluster "$GAVEL_CLUSTER"
+    expect 1 "$new" group delete once:idle --force --cluster "$GAVEL_CLUSTER"
     # shellcheck disable=SC2154 # expect sets it
     has "$errors" "upgrade all nodes"
-    has_group idle || fail "the group is gone while $last does not know how to remove it"
+    has_group once:idle || fail "the group is gone while $last does not know how to remove it"
     renew "$last" "$new_node"
-    await has_no_group idle
+    await has_no_group once:idle
+    has_group noted || fail "a group with a note is gone"
+    expect 0 "$new" group delete noted --force --cluster "$GAVEL_CLUSTER"
     await agree
     expect 0 "$new" check --cluster "$GAVEL_CLUSTER"
     judge_logs
