@@ -8,6 +8,7 @@
 
 #include "wire/client_survey.h"
 
+#include "base/fields.h"
 #include "base/utf8.h"
 #include "core/table/table.h"
 #include "wire/client.h"
@@ -20,66 +21,12 @@ static const char malformed[] = "bytes that are not a frame";
 /* Fields of client.proto: ClientFrame.request and Request.ops. */
 enum { REQUEST_NUMBER = 4, OPS_NUMBER = 5 };
 
-enum wire_type { WIRE_VARINT, WIRE_EIGHT, WIRE_LENGTH, WIRE_FOUR = 5 };
-
-struct reader {
-    const uint8_t *at;
-    size_t left;
-};
-
 struct counts {
     size_t ops;
     size_t sessions;
 };
 
-static bool read_varint(struct reader *reader, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-
-    for (unsigned shift = 0; shift < 64 && reader->left > 0; shift += 7) {
-        uint8_t byte = *reader->at++;
-
-        reader->left--;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80)) {
-            *ret_value = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_bytes(struct reader *reader, uint64_t size, struct reader *ret_bytes)
-{
-    if (size > reader->left)
-        return false;
-    *ret_bytes = (struct reader){.at = reader->at, .left = (size_t)size};
-    reader->at += size;
-    reader->left -= (size_t)size;
-    return true;
-}
-
-/* What a field holds; of a varint nothing is kept. */
-static bool read_body(struct reader *reader, unsigned type, struct reader *ret_body)
-{
-    uint64_t number;
-
-    *ret_body = (struct reader){0};
-    switch (type) {
-    case WIRE_VARINT:
-        return read_varint(reader, &number);
-    case WIRE_EIGHT:
-        return read_bytes(reader, 8, ret_body);
-    case WIRE_FOUR:
-        return read_bytes(reader, 4, ret_body);
-    case WIRE_LENGTH:
-        return read_varint(reader, &number) && read_bytes(reader, number, ret_body);
-    default:
-        return false;
-    }
-}
-
-static bool is_text(struct reader text)
+static bool is_text(struct field_bytes text)
 {
     while (text.left > 0) {
         char window[5] = {0}; /* the longest character, and a NUL */
@@ -102,33 +49,31 @@ static const char *count(const ProtobufCMessageDescriptor *message, const Protob
     if (field->descriptor == &gavel__op__descriptor && ++counts->ops > TABLE_OPS_MAX)
         return "more operations than a request may have";
     if (message == &gavel__keep_alive__descriptor && field->label == PROTOBUF_C_LABEL_REPEATED) {
-        counts->sessions += type == WIRE_LENGTH ? size / sizeof(uint64_t) : 1;
+        counts->sessions += type == FIELD_LENGTH ? size / sizeof(uint64_t) : 1;
         if (counts->sessions > CLIENT_SESSIONS_MAX)
             return "more sessions than a keep-alive may have";
     }
     return NULL;
 }
 
-static const char *survey(const ProtobufCMessageDescriptor *message, struct reader reader,
+static const char *survey(const ProtobufCMessageDescriptor *message, struct field_bytes reader,
                           struct counts *counts)
 {
     uint64_t seen = 0; /* messages that may stand there once, by the place of their field; a oneof is one */
 
     while (reader.left > 0) {
         const ProtobufCFieldDescriptor *field;
-        struct reader body;
+        struct field read;
         const char *reason;
-        uint64_t key;
 
-        if (!read_varint(&reader, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX ||
-            !read_body(&reader, key & 7, &body))
+        if (!field_next(&reader, &read) || read.number == 0 || read.number > UINT32_MAX)
             return malformed;
-        field = protobuf_c_message_descriptor_get_field(message, (unsigned)(key >> 3));
+        field = protobuf_c_message_descriptor_get_field(message, (unsigned)read.number);
         if (!field)
             continue;
-        if (field->type == PROTOBUF_C_TYPE_STRING && !is_text(body))
+        if (field->type == PROTOBUF_C_TYPE_STRING && !is_text(read.body))
             return "text that is not UTF-8";
-        reason = count(message, field, key & 7, body.left, counts);
+        reason = count(message, field, read.type, read.body.left, counts);
         if (reason)
             return reason;
         if (field->type != PROTOBUF_C_TYPE_MESSAGE)
@@ -141,9 +86,9 @@ static const char *survey(const ProtobufCMessageDescriptor *message, struct read
                 return "the same thing is said twice";
             seen |= UINT64_C(1) << place;
         }
-        if ((key & 7) != WIRE_LENGTH)
+        if (read.type != FIELD_LENGTH)
             return malformed;
-        reason = survey(field->descriptor, body, counts);
+        reason = survey(field->descriptor, read.body, counts);
         if (reason)
             return reason;
     }
@@ -154,32 +99,32 @@ const char *client_survey(const uint8_t *bytes, size_t size)
 {
     struct counts counts = {0};
 
-    return survey(&gavel__client_frame__descriptor, (struct reader){.at = bytes, .left = size}, &counts);
+    return survey(&gavel__client_frame__descriptor, (struct field_bytes){.at = bytes, .left = size}, &counts);
 }
 
 /* The next field with this number that has a length; false: there is none. */
-static bool next_field(struct reader *reader, uint64_t number, struct reader *ret_body)
+static bool find_next(struct field_bytes *reader, uint64_t number, struct field_bytes *ret_body)
 {
-    uint64_t key;
+    struct field field;
 
-    while (reader->left > 0) {
-        if (!read_varint(reader, &key) || !read_body(reader, key & 7, ret_body))
-            return false;
-        if (key >> 3 == number && (key & 7) == WIRE_LENGTH)
+    while (field_next(reader, &field)) {
+        if (field.number == number && field.type == FIELD_LENGTH) {
+            *ret_body = field.body;
             return true;
+        }
     }
     return false;
 }
 
 size_t client_survey_ops(const uint8_t *bytes, size_t size, struct table_packed *ret_ops, size_t most)
 {
-    struct reader frame = {.at = bytes, .left = size};
-    struct reader request, op;
+    struct field_bytes frame = {.at = bytes, .left = size};
+    struct field_bytes request, op;
     size_t count = 0;
 
-    if (!next_field(&frame, REQUEST_NUMBER, &request))
+    if (!find_next(&frame, REQUEST_NUMBER, &request))
         return 0;
-    for (; next_field(&request, OPS_NUMBER, &op); count++)
+    for (; find_next(&request, OPS_NUMBER, &op); count++)
         if (count < most)
             ret_ops[count] = (struct table_packed){.bytes = op.at, .size = op.left};
     return count;

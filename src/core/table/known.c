@@ -12,11 +12,10 @@
  * beside an operation that is known, or be no valid field at all.
  */
 
+#include "base/fields.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
-
-enum wire_type { WIRE_VARINT, WIRE_EIGHT, WIRE_LENGTH, WIRE_FOUR = 5 };
 
 /* Command.table_version, OpenSession.principal. */
 enum { VERSION_NUMBER = 6, PRINCIPAL_NUMBER = 5 };
@@ -32,88 +31,11 @@ static const struct {
     {&gavel__release__descriptor, 8},
 };
 
-struct reader {
-    const uint8_t *at;
-    size_t left;
-};
-
-struct field {
-    uint64_t number;
-    unsigned type;
-    uint64_t value;       /* of a varint */
-    struct reader body;   /* of the others */
-    struct reader itself; /* with its key */
-};
-
-static bool read_varint(struct reader *reader, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-
-    for (unsigned shift = 0; shift < 64 && reader->left > 0; shift += 7) {
-        uint8_t byte = *reader->at++;
-
-        reader->left--;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80)) {
-            *ret_value = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_bytes(struct reader *reader, uint64_t size, struct reader *ret_bytes)
-{
-    if (size > reader->left)
-        return false;
-    *ret_bytes = (struct reader){.at = reader->at, .left = (size_t)size};
-    reader->at += size;
-    reader->left -= (size_t)size;
-    return true;
-}
-
-static bool read_body(struct reader *reader, struct field *field)
-{
-    uint64_t size;
-
-    switch (field->type) {
-    case WIRE_VARINT:
-        return read_varint(reader, &field->value);
-    case WIRE_EIGHT:
-        return read_bytes(reader, 8, &field->body);
-    case WIRE_FOUR:
-        return read_bytes(reader, 4, &field->body);
-    case WIRE_LENGTH:
-        return read_varint(reader, &size) && read_bytes(reader, size, &field->body);
-    default:
-        return false;
-    }
-}
-
-/* False: at the end, or these are no fields; then something is left. */
-static bool next_field(struct reader *reader, struct field *ret_field)
-{
-    struct reader at = *reader;
-    struct field field = {.itself = *reader};
-    uint64_t key;
-
-    if (!read_varint(&at, &key))
-        return false;
-    field.number = key >> 3;
-    field.type = key & 7;
-    if (!read_body(&at, &field))
-        return false;
-    field.itself.left -= at.left;
-    *reader = at;
-    *ret_field = field;
-    return true;
-}
-
 /* Who may use a session is no part of what replicas compare: whoever knows the field heeds it. */
 static bool is_newer(const ProtobufCMessageDescriptor *message, const struct field *field)
 {
     if (message == &gavel__open_session__descriptor && field->number == PRINCIPAL_NUMBER)
-        return field->type != WIRE_EIGHT;
+        return field->type != FIELD_EIGHT;
     for (size_t i = 0; i < sizeof first_version / sizeof *first_version; i++)
         if (first_version[i].message == message)
             return field->number > first_version[i].last;
@@ -125,7 +47,7 @@ static const ProtobufCMessageDescriptor *inside(const ProtobufCMessageDescriptor
                                                 const struct field *field)
 {
     const ProtobufCFieldDescriptor *known =
-        field->type == WIRE_LENGTH && field->number <= UINT32_MAX
+        field->type == FIELD_LENGTH && field->number <= UINT32_MAX
             ? protobuf_c_message_descriptor_get_field(message, (unsigned)field->number)
             : NULL;
 
@@ -151,12 +73,12 @@ static uint8_t *varint_put(uint8_t *at, uint64_t value)
 
 /* How much is left of a message, and the same as bytes. What is no field any more stays, for protobuf-c to
  * refuse. No message contains itself. */
-static size_t size_of(const ProtobufCMessageDescriptor *message, struct reader reader)
+static size_t size_of(const ProtobufCMessageDescriptor *message, struct field_bytes reader)
 {
     struct field field;
     size_t size = 0;
 
-    while (next_field(&reader, &field)) {
+    while (field_next(&reader, &field)) {
         const ProtobufCMessageDescriptor *submessage = inside(message, &field);
 
         if (is_newer(message, &field))
@@ -172,11 +94,11 @@ static size_t size_of(const ProtobufCMessageDescriptor *message, struct reader r
     return size + reader.left;
 }
 
-static uint8_t *put(const ProtobufCMessageDescriptor *message, struct reader reader, uint8_t *at)
+static uint8_t *put(const ProtobufCMessageDescriptor *message, struct field_bytes reader, uint8_t *at)
 {
     struct field field;
 
-    while (next_field(&reader, &field)) {
+    while (field_next(&reader, &field)) {
         const ProtobufCMessageDescriptor *submessage = inside(message, &field);
 
         if (is_newer(message, &field))
@@ -195,11 +117,11 @@ static uint8_t *put(const ProtobufCMessageDescriptor *message, struct reader rea
     return at + reader.left;
 }
 
-static bool has_newer(const ProtobufCMessageDescriptor *message, struct reader reader)
+static bool has_newer(const ProtobufCMessageDescriptor *message, struct field_bytes reader)
 {
     struct field field;
 
-    while (next_field(&reader, &field)) {
+    while (field_next(&reader, &field)) {
         const ProtobufCMessageDescriptor *submessage = inside(message, &field);
 
         if (is_newer(message, &field) || (submessage && has_newer(submessage, field.body)))
@@ -208,13 +130,13 @@ static bool has_newer(const ProtobufCMessageDescriptor *message, struct reader r
     return false;
 }
 
-static uint64_t version_of(struct reader command)
+static uint64_t version_of(struct field_bytes command)
 {
     uint64_t version = 0;
     struct field field;
 
-    while (next_field(&command, &field))
-        if (field.number == VERSION_NUMBER && field.type == WIRE_VARINT)
+    while (field_next(&command, &field))
+        if (field.number == VERSION_NUMBER && field.type == FIELD_VARINT)
             version = field.value;
     return version;
 }
@@ -222,7 +144,7 @@ static uint64_t version_of(struct reader command)
 enum gavel_status command_unpack(const uint8_t *bytes, size_t size, ProtobufCMessage **ret_message)
 {
     const ProtobufCMessageDescriptor *command = &gavel__command__descriptor;
-    struct reader whole = {.at = bytes, .left = size};
+    struct field_bytes whole = {.at = bytes, .left = size};
     enum gavel_status status;
     uint8_t *older;
 
