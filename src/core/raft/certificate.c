@@ -48,12 +48,17 @@ bool raft_is_dead(const struct raft *r, raft_id leader, uint64_t incarnation)
     return peer && peer->dead_incarnation >= incarnation && peer->dead_term >= r->state.term;
 }
 
-/* Nobody leads , and everybody may know: the first successor stands at once, the others in their
- * order. */
+/*
+ * Nobody leads, and everybody may know: the first successor stands at once, the others in their order. A
+ * witness that has led, and that no worker has answered then, leaves it to the others. Otherwise two that the
+ * workers cannot reach would follow each other, although a third could hand over to a worker.
+ */
 static void hurry(struct raft *r)
 {
     gavel_ns at = r->now + raft_rank(r) * raft_rank_step(r);
 
+    if (raft_is_witness(r) && r->idle_turns > 0)
+        return;
     if ((r->role != RAFT_FOLLOWER && r->role != RAFT_PRE_CANDIDATE) || at >= r->election_at)
         return;
     ASSERT(at >= r->now);

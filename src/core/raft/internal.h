@@ -159,6 +159,7 @@ gavel_ns raft_round_trip_max(const struct raft *r, gavel_ns promise);
 bool raft_is_near(const struct raft *r, const struct raft_peer *peer);
 bool raft_makes_lease(const void *context, raft_id id);
 gavel_ns raft_claim_by(const struct raft *r);
+bool raft_misses_workers(const struct raft *r); /* we are a caretaker, and no worker answers */
 void raft_note_idle_turn(struct raft *r);
 void raft_note_followed(struct raft *r);
 void raft_hope(struct raft *r);

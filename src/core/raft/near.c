@@ -19,6 +19,10 @@
  *     RAFT_IDLE_TURNS in a row a node stays longer each time, up to
  *     RAFT_CLAIM_PATIENCE_MAX. If a voter answers that did not answer in the last
  *     such turn, there is new hope, and the first patience applies again.
+ *     A witness never works. It leads to bring a worker level and to hand over to
+ *     it. If no worker has answered it for the same patience, it steps down as
+ *     well: the workers may hear it, keep their promises to it, and be able to lead
+ *     as soon as it leaves. If they are dead, the same back-off applies.
  *  2. Successors, and so the targets of transfers, are ordered by round trip:
  *     those that could hold a lease come first.
  *  3. A voter is added only if a majority of the new voters answers in time.
@@ -135,7 +139,7 @@ void raft_note_idle_turn(struct raft *r)
     r->idle_turns++;
     for (size_t i = 0; i < r->peer_count; i++)
         r->peers[i].was_idle = r->peers[i].acked_round > 0;
-    if (r->idle_turns == RAFT_IDLE_TURNS + 1)
+    if (r->idle_turns == RAFT_IDLE_TURNS + 1 && !raft_is_witness(r))
         (void)raft_tell(r, RAFT_NEWS_NOBODY_NEAR, r->state.id);
 }
 
@@ -165,24 +169,61 @@ gavel_ns raft_majority_round_trip(const struct raft *r)
     return -raft_config_reached(&r->config, answers_within, r);
 }
 
-bool raft_is_in_vain(const struct raft *r) { return r->idle_turns > RAFT_IDLE_TURNS; }
+/* Distance says nothing of a witness: it has waited for an answer of a worker, not for a lease. */
+bool raft_is_in_vain(const struct raft *r) { return r->idle_turns > RAFT_IDLE_TURNS && !raft_is_witness(r); }
+
+/* When a worker, one that could lead for work, has answered last since we lead; NEVER if there is none. */
+static gavel_ns worker_answered_at(const struct raft *r)
+{
+    gavel_ns at = NEVER;
+
+    for (size_t i = 0; i < r->peer_count; i++) {
+        const struct raft_peer *peer = &r->peers[i];
+        gavel_ns answered = ns_max(peer->heard_at, peer->writing_at);
+
+        if (raft_peer_votes(r, peer) && !raft_peer_is_witness(r, peer))
+            at = at == NEVER ? answered : ns_max(at, answered);
+    }
+    return at;
+}
+
+bool raft_misses_workers(const struct raft *r)
+{
+    gavel_ns at = worker_answered_at(r);
+
+    return raft_is_caretaker(r) && at != NEVER && r->now - at >= r->settings.election_min;
+}
+
+/* A caretaker is of no use without a worker that answers. While it hands over, that transfer decides. */
+static gavel_ns care_by(const struct raft *r)
+{
+    gavel_ns at = worker_answered_at(r);
+
+    if (at == NEVER || r->transfer.phase > RAFT_TRANSFER_CATCH_UP)
+        return NEVER;
+    return at + claim_patience(r);
+}
 
 /*
  * When a leader that is still without work steps down; NEVER if nothing says that another could do better.
  * The time runs from when a majority has answered in this lease epoch: before that a slow disk may be the
  * cause, and silence is for raft_contact_until(). While entries are missing elsewhere the lease is there, so
  * a leader that has to bring the others level first is left alone. So is one that completes a change of
- * members, which needs no lease and may be what makes one possible again.
+ * members, which needs no lease and may be what makes one possible again. A caretaker needs no lease either,
+ * but a worker that answers.
  */
 gavel_ns raft_claim_by(const struct raft *r)
 {
     gavel_ns since;
 
-    if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->transfer.phase != RAFT_TRANSFER_NONE ||
-        r->steps_down || r->is_lease_given_up || raft_is_caretaker(r) || r->config.is_joint ||
-        r->config_index > r->commit)
+    if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->steps_down || r->is_lease_given_up ||
+        r->config.is_joint || r->config_index > r->commit)
         return NEVER;
     if (PLANTED(IDLE_LEADER_STAYS))
+        return NEVER;
+    if (raft_is_caretaker(r))
+        return care_by(r);
+    if (r->transfer.phase != RAFT_TRANSFER_NONE)
         return NEVER;
     since = -raft_config_reached(&r->config, answered_at, r);
     if (since == NEVER || r->leased_until == NEVER)

@@ -483,7 +483,7 @@ struct raft {
     gavel_ns lease_until;
     gavel_ns leased_until; /* the end of the last lease of this term that we really had */
     gavel_ns hopeful_at;   /* when we last seemed able to get a lease */
-    unsigned idle_turns;   /* turns as leader in a row without ever having a lease */
+    unsigned idle_turns;   /* turns as leader in a row without a lease; of a witness: without a worker */
     enum raft_work work;
     enum raft_stop stop_reason;
     bool steps_down; /* once the work has stopped */

@@ -40,8 +40,11 @@ static bool counts_as_near(const struct raft *r, const struct raft_peer *peer)
     return raft_is_near(r, peer);
 }
 
-/* Who should lead after us: those that answer before those that do not, witnesses last, those that could hold
- * a lease first (near.c), then priority, then the log. */
+/*
+ * Who should lead after us: those that answer before those that do not, witnesses last, those that could hold
+ * a lease first (near.c), then priority, then the log. But a witness that no worker answers names the workers
+ * first: they may hear it, although it does not hear them. Otherwise two such witnesses name each other.
+ */
 static int compare_successors(const struct raft *r, const struct raft_peer *a, const struct raft_peer *b)
 {
     const struct raft_member *ma = raft_config_find(&r->config, a->id);
@@ -49,6 +52,8 @@ static int compare_successors(const struct raft *r, const struct raft_peer *a, c
 
     ASSERT(ma);
     ASSERT(mb);
+    if (ma->is_witness != mb->is_witness && raft_misses_workers(r))
+        return ma->is_witness ? 1 : -1;
     if (is_heard(r, a) != is_heard(r, b))
         return is_heard(r, a) ? -1 : 1;
     if (ma->is_witness != mb->is_witness)
