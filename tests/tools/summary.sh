@@ -37,6 +37,12 @@ expect "cases count one by one" 0 "3 passed, 0 failed" < <(
     log "e2e / b" OK 0 'ok 7 of these are only words\n'
 )
 expect "a failed case" 1 "1 passed, 1 failed" < <(log "unit / a" ERROR 1 '1..2\nok 1 - x\nnot ok 2 - y\n')
+# Often the end of a log is all that is kept of it.
+if [ "$(tail -n 2 "$scratch/out" | sed -n 1p)" != "failed: debug: gavel:unit / a: 2 - y" ]; then
+    echo "the failed case is not named before the last line:"
+    cat "$scratch/out"
+    exit 1
+fi
 expect "a crash after good cases" 1 "1 passed, 1 failed" < <(log "unit / a" ERROR -6 '1..2\nok 1 - x\n')
 expect "a program that says nothing" 1 "0 passed, 1 failed" < <(log "unit / a" SKIP 0 '')
 expect "a plan of no cases" 1 "0 passed, 1 failed" < <(log "unit / a" OK 0 '1..0\n')
