@@ -297,6 +297,7 @@ static enum gavel_status apply(struct world *world, struct message *message)
         return list(world, message);
     case STORE_READ:
     case STORE_REOPEN: /* no candidate sends it */
+    case STORE_DIED:   /* no session, no such request */
     case STORE_GROUPS:
         break;
     }

@@ -24,6 +24,7 @@ const char *store_op_name(enum store_op op)
         [STORE_ASK] = "ask",       [STORE_HEARTBEAT] = "heartbeat",
         [STORE_LEAVE] = "leave",   [STORE_CANDIDATES] = "candidates",
         [STORE_GROUPS] = "groups", [STORE_REOPEN] = "reopen",
+        [STORE_DIED] = "died",
     };
 
     return (size_t)op < sizeof names / sizeof *names ? names[op] : "unknown";

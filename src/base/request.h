@@ -18,11 +18,34 @@
  * | CANDIDATES | candidate_timeout_ms; registration: | registrations            |
  * |            | instance of the caller              |                          |
  * | GROUPS     | prefix                              | groups, has_more         |
+ *
+ * Some stores have sessions: one per store object, kept open by its keep-alives, which no candidate sends or
+ * sees. Mandates then last as long as the session of their holder, and the store grants them; nobody claims
+ * or renews. There the same operations mean:
+ *
+ * | op         | asks with                           | a good reply has         |
+ * |------------|-------------------------------------|--------------------------|
+ * | READ       | group                               | found, record, is_ours   |
+ * | HEARTBEAT  | registration, campaign: takes part, | found, record, is_ours   |
+ * |            | and may be granted the mandate      |                          |
+ * | RELEASE    | record: epoch, never 0; successor,  | found, record, is_ours:  |
+ * |            | done, loss: withdraws, and stays    | maybe granted to another |
+ * |            | unless done                         | already, or to us again  |
+ * | LEAVE      | registration: id, instance:         | –                        |
+ * |            | withdraws and leaves                |                          |
+ * | DIED       | record: epoch and process as seen:  | –                        |
+ * |            | that process is dead                |                          |
+ *
+ * Every reply that shows the record also says in which session. Candidates are listed as long as their
+ * session is open, with an age_ms of 0 or more: they do not beat. ASK, REOPEN, CANDIDATES and GROUPS are the
+ * same for all stores.
  */
 #ifndef BASE_REQUEST_H
 #define BASE_REQUEST_H
 
 #include "base/record.h"
+
+#include <gavel/settings.h>
 
 enum store_op {
     STORE_READ,
@@ -31,6 +54,7 @@ enum store_op {
     STORE_RELEASE,
     STORE_ASK,
     STORE_REOPEN,
+    STORE_DIED, /* only where there are sessions */
     STORE_HEARTBEAT,
     STORE_LEAVE,
     STORE_CANDIDATES,
@@ -42,6 +66,32 @@ enum store_clock {
     STORE_CLOCK_NONE,   /* it has none; standbys time the lease themselves */
     STORE_CLOCK_STEPS,  /* its own, which may be set or jump at a fail-over */
     STORE_CLOCK_STEADY, /* one that all candidates share and that never steps */
+};
+
+/*
+ * The session of a store object, as its client knows it at one instant. Another number is another session:
+ * numbers never repeat, and the mandates of the former session are over. Within one number the deadline only
+ * grows.
+ */
+struct store_session {
+    uint64_t number; /* 0: none is open */
+    /* By the caller's clock, it is known to be open until then: counted from the send of the newest
+     * keep-alive, or opening, that was answered, less the drift. */
+    gavel_ns deadline;
+};
+
+/* What a candidate of a session says of itself beside its registration. */
+struct campaign {
+    bool stands; /* it may be granted the mandate; otherwise it is only registered */
+    /* It is not granted the mandate of a leader that was lost, unless that had the same id, until it
+     * campaigns again without this: it waits for its takeover delay, on its own clock. */
+    bool is_patient;
+    uint64_t epoch_at_least; /* whatever is granted from now on is higher */
+    uint64_t renews_epoch;   /* not 0: it leads with this epoch, and asks to go on with a new one */
+    /* Of the group; they count only while nobody else is in it. */
+    enum gavel_policy policy;
+    gavel_ms min_mandate_ms;
+    bool preempts;
 };
 
 struct store_request {
@@ -59,6 +109,14 @@ struct store_request {
     const char *prefix;         /* GROUPS: only those whose names begin with it; NULL: all. Borrowed */
     uint64_t replaces_instance; /* HEARTBEAT: another instance that the caller knows to be silent; 0 none */
     gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: candidates silent for longer do not count */
+    /*
+     * Of stores with sessions: the number that the caller saw when it decided.
+     * A write is refused with ERR_SESSION_GONE if another session is open. 0:
+     * it saw none; only HEARTBEAT and what writes nothing may say so, and mean
+     * whichever is open.
+     */
+    uint64_t session;
+    struct campaign campaign; /* HEARTBEAT, with sessions */
     union {
         /*
          * CLAIM writes holder, address, nonce, lease_ms and process. Its epoch is
@@ -97,13 +155,16 @@ struct store_reply {
      * OK             done, durably where the promise depends on it
      * ERR_CONFLICT   CLAIM: the version is another, or the lease still runs;
      *                REOPEN: the version is another, or the group is not done
-     * ERR_DONE       CLAIM: the group is done, see record
+     * ERR_DONE       CLAIM, and HEARTBEAT with sessions: the group is done, see record
      * ERR_NOT_HOLDER RENEW, RELEASE, ASK: another holds it, or nobody does
      * ERR_ID_IN_USE  HEARTBEAT: another instance has this id and is not known to be gone
+     * ERR_SESSION_GONE  with sessions: the one that was meant is not open; nothing was done
      * anything else  a failure; it is unknown whether a write was applied
      */
     enum gavel_status status;
     bool found;              /* READ: there is a record */
+    bool is_ours;            /* the session of this store object holds the mandate that `record` shows … */
+    uint64_t session;        /* … and this is its number; 0: of a store without sessions */
     bool expired;            /* READ: the store's clock says that the lease has run out */
     gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
     uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */

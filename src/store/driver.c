@@ -130,6 +130,9 @@ static enum gavel_status check(const struct store_request *request, struct gavel
     case STORE_REOPEN:
     case STORE_GROUPS:
         return GAVEL_OK;
+    case STORE_DIED:
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                         "the store has no sessions, so no death of a process ends one");
     }
     return error_set(error, GAVEL_ERR_INVALID, "there is no operation %d", (int)request->op);
 }
@@ -164,6 +167,7 @@ bool request_writes(const struct store_request *request)
     case STORE_RELEASE:
     case STORE_ASK:
     case STORE_REOPEN:
+    case STORE_DIED:
     case STORE_HEARTBEAT:
     case STORE_LEAVE:
         return true;

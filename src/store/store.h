@@ -40,6 +40,13 @@ struct store_capabilities {
      * once one is answered, no earlier one can still arrive.
      */
     bool renews_silently;
+    /*
+     * A store object has a session, which its keep-alives keep open. Mandates
+     * last as long as the session of their holder, and the store grants them:
+     * CLAIM and RENEW are never asked of it. See base/request.h. Writes of one
+     * object are carried out in the order they were begun, each at most once.
+     */
+    bool has_sessions;
 };
 
 #define STORE_ADDRESS_SIZE 46 /* of a numeric address without a port */

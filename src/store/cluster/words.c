@@ -156,6 +156,8 @@ void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret
     case STORE_CANDIDATES:
     case STORE_GROUPS:
         break; /* these are asked, not done */
+    case STORE_DIED:
+        break; /* is refused before */
     }
 }
 

@@ -239,6 +239,8 @@ static int apply(struct sqlite_store *sqlite, const struct store_request *reques
     case STORE_LEAVE:
     case STORE_CANDIDATES:
         return sqlite_run_registry(sqlite, request, reply);
+    case STORE_DIED:
+        break;
     }
     return SQLITE_MISUSE; /* not reached: the survey refuses other numbers */
 }
