@@ -33,6 +33,7 @@ struct store_request call_request(const struct candidate *c, enum store_op op)
     return (struct store_request){
         .op = op,
         .group = c->group,
+        .session = c->session.number,
         .candidate_timeout_ms = c->settings.candidate_timeout_ms,
     };
 }
@@ -53,6 +54,8 @@ static bool is_led(const struct candidate *c, gavel_ns *ret_until)
     *ret_until = NEVER;
     if (holds_mandate(c))
         return true;
+    if (c->has_sessions) /* who holds it has an open session, or the store would have said so */
+        return c->seen.is_known && c->seen.record.held && !c->seen.is_holder_dead;
     return c->seen.is_known && observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now,
                                                    ret_until) == VACANCY_NONE;
 }
@@ -94,6 +97,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
         .is_pending = true,
         .op = request->op,
         .id = ++c->next_call,
+        .session = request->session,
         .sent_at = c->now,
         .give_up_at = c->now + ns_from_ms(c->settings.call_timeout_ms),
     };
@@ -109,7 +113,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
 static bool is_answer(enum gavel_status status)
 {
     return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
-           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE;
+           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE || status == GAVEL_ERR_SESSION_GONE;
 }
 
 /* A hint may have closed the breaker long before its reset time: what waits for that must not go on
@@ -117,8 +121,9 @@ static bool is_answer(enum gavel_status status)
 static void catch_up(struct candidate *c)
 {
     c->beat_at = ns_min(c->beat_at, c->now);
-    c->list_at = ns_min(c->list_at, c->now);
-    if (!holds_mandate(c))
+    if (!c->has_sessions || c->list_at != NEVER) /* without a heartbeat nothing is due by itself */
+        c->list_at = ns_min(c->list_at, c->now);
+    if (!holds_mandate(c) && !c->has_sessions)
         c->look_at = ns_min(c->look_at, c->now);
 }
 
@@ -154,6 +159,9 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
         event->status = status;
         event->message = c->trouble;
     }
+    /* Only a look closes it, and where nothing comes round by itself somebody must ask for one. */
+    if (c->has_sessions && c->breaker.state != BREAKER_CLOSED)
+        c->look_at = ns_min(c->look_at, c->now + retry_delay(c));
 }
 
 static void mandate_call_done(struct candidate *c, const struct candidate_call *call,
@@ -161,8 +169,10 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
 {
     switch (call->op) {
     case STORE_READ:
-        if (c->state == CANDIDATE_STOPPING)
+        if (c->state == CANDIDATE_STOPPING && c->is_finishing && !c->is_work_running)
             finish_read_done(c, status, reply);
+        else if (status == GAVEL_OK && c->has_sessions)
+            session_read_done(c, reply);
         else if (status == GAVEL_OK)
             standby_read_done(c, call, reply);
         else
@@ -178,7 +188,10 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
         lead_renew_done(c, call, status, reply);
         break;
     case STORE_RELEASE:
-        stop_release_done(c, status);
+        stop_release_done(c, status, reply);
+        break;
+    case STORE_DIED:
+        session_died_done(c, status);
         break;
     case STORE_ASK:
         if (status == GAVEL_OK && reply->record.address[0] != '\0')
@@ -189,6 +202,13 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
     default:
         ASSERT(!"an operation of another slot");
     }
+}
+
+/* Where nothing comes round by itself, what has failed is asked again. */
+static void list_failed(struct candidate *c)
+{
+    if (c->has_sessions)
+        c->list_at = ns_min(c->list_at, c->now + jittered(c, c->settings.heartbeat_ms));
 }
 
 static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_status status,
@@ -213,6 +233,8 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
     case SLOT_LIST:
         if (status == GAVEL_OK)
             registry_list_done(c, &call, reply);
+        else
+            list_failed(c);
         break;
     case SLOT_COUNT:
         break;

@@ -21,6 +21,12 @@
  * preparing, goes straight to STOPPING to be released. So does a claim whose
  * outcome is unknown when the candidate leaves.
  *
+ * On a store with sessions nobody claims: the store grants the mandate to a
+ * session, and the candidate goes from STANDBY straight to PREPARING when it is
+ * shown so; see session.c.
+ *
+ *   [STANDBY] ── granted to our session ──► [PREPARING]
+ *
  * The rules that safety rests on (docs/PROTOCOL.md):
  *
  *  - A deadline counts from the instant the successful claim or renewal was
@@ -32,6 +38,9 @@
  *    compare-and-set on that version.
  *  - A write without a clear answer is settled by its nonce, never retried blindly.
  *  - The mandate is released only after the work has stopped.
+ *  - A mandate of a session ends with it. Its deadline is that of the session,
+ *    which counts from the SEND of a keep-alive; it is never carried over to
+ *    another session, and an epoch that was ours once is never taken up again.
  *
  * Ownership: the struct belongs to the caller. Strings in the configuration
  * are copied. Pointers in actions are borrowed from the candidate and valid
@@ -81,7 +90,8 @@ struct candidate_config {
      * of the work. The registration still names it.
      */
     bool is_guarded;
-    uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
+    bool has_sessions; /* of the store, see store_capabilities */
+    uint64_t seed;     /* random; also makes instance and nonces, so no two candidates may share it */
     int64_t wall_ms;
 };
 
@@ -90,6 +100,7 @@ enum candidate_event_kind {
     CANDIDATE_TICK,         /* candidate_wake_at() has come; earlier is harmless */
     CANDIDATE_REPLY,        /* the answer to a call */
     CANDIDATE_DOORBELL,     /* a hint to look now */
+    CANDIDATE_TOLD,         /* the store, which has sessions, shows the record without being asked */
     CANDIDATE_HOLDER_DIED,  /* the process of the watched holder is proven dead */
     CANDIDATE_WORK_STOPPED, /* after WORK_STOP: nothing of the work is left */
     CANDIDATE_RESIGN,       /* hand over, if leader */
@@ -103,11 +114,27 @@ enum candidate_event_kind {
 struct candidate_event {
     enum candidate_event_kind kind;
     gavel_ns now;
+    /*
+     * Of the store object at this instant, with every event; zeroes if the
+     * store has no sessions. The candidate is not woken for keep-alives: it
+     * learns of a later deadline with whatever event comes next.
+     */
+    struct store_session session;
     union {
         struct {
             uint64_t call; /* of the action that asked */
             const struct store_reply *reply;
         } reply;
+        /*
+         * As it was in this very session; a push of a former one is not passed
+         * on. It may be late, repeated, or older than what was read, which
+         * its version shows. It need not name the process of the holder.
+         */
+        struct {
+            const struct record *record;
+            bool is_found;
+            bool is_ours; /* the session holds the mandate */
+        } told;
         struct {
             struct nonce nonce; /* of the WATCH action */
         } holder_died;
@@ -128,9 +155,15 @@ struct candidate_event {
 };
 
 enum candidate_action_kind {
-    CANDIDATE_CALL,       /* send a request to the store; answer with REPLY, or not at all */
-    CANDIDATE_EMIT,       /* tell subscribers */
-    CANDIDATE_MANDATE,    /* from now on is_leader() is true until mandate.stop_at; 0: false */
+    CANDIDATE_CALL, /* send a request to the store; answer with REPLY, or not at all */
+    CANDIDATE_EMIT, /* tell subscribers */
+    /*
+     * From now on is_leader() is true until mandate.stop_at; 0: false. A mandate
+     * of a session is told when it begins, with a new epoch, and when it ends;
+     * in between the caller moves stop_at and deadline along with the deadline
+     * of the session.
+     */
+    CANDIDATE_MANDATE,
     CANDIDATE_WORK_START, /* on_elected */
     CANDIDATE_WORK_STOP,  /* on_demoted; must end in WORK_STOPPED before work_stop.deadline */
     CANDIDATE_RING,       /* doorbell to every address of candidate_peers() */
@@ -178,7 +211,7 @@ struct candidate_actions {
 
 /* One call of each kind may be under way at a time. */
 enum candidate_slot {
-    SLOT_MANDATE, /* READ, CLAIM, RENEW, RELEASE, ASK */
+    SLOT_MANDATE, /* READ, CLAIM, RENEW, RELEASE, ASK, DIED */
     SLOT_BEAT,    /* HEARTBEAT, LEAVE */
     SLOT_LIST,    /* CANDIDATES */
     SLOT_COUNT,
@@ -188,6 +221,7 @@ struct candidate_call {
     bool is_pending;
     enum store_op op;
     uint64_t id;
+    uint64_t session; /* that it was sent in */
     gavel_ns sent_at;
     gavel_ns give_up_at;
 };
@@ -237,6 +271,21 @@ struct candidate {
     struct peers peers;
     struct fence fence;
 
+    /* the session of the store object, if the store has them: session.c */
+    bool has_sessions;
+    struct store_session session; /* as of this step */
+    uint64_t seen_session;        /* the one in which `seen` was seen … */
+    bool is_ours;                 /* … and whether that one holds the mandate */
+    uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none */
+    uint64_t mandate_session;     /* the one that our mandate is of; 0: none */
+    uint64_t had_epoch;           /* the highest that was ours */
+
+    /* what we say when we campaign: stand.c */
+    bool is_standing;
+    bool is_patient;
+    struct campaign said;  /* in the newest heartbeat … */
+    uint64_t said_session; /* … which was answered in this session; 0: it was not */
+
     /* the mandate: ours in PREPARING, LEADING and STOPPING */
     struct nonce nonce;       /* of our newest claim */
     bool is_claim_open;       /* it is unknown whether that was applied */
@@ -276,13 +325,15 @@ struct candidate {
     gavel_ns look_at;         /* next read (standby) or renewal (leader); start (idle) */
     gavel_ns beat_at;         /* next heartbeat */
     gavel_ns list_at;         /* next listing of candidates */
-    gavel_ns claim_at;        /* when to consider a claim */
+    gavel_ns claim_at;        /* when to consider a claim; of a session: whether to stand, and how */
     gavel_ns hold_back_until; /* after a resignation or a lost claim */
     gavel_ns election_at;     /* when the vacancy was noticed */
     gavel_ns doorbell_at;     /* the last one obeyed */
     gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
-    gavel_ns settle_at;       /* when to check the outcome of the release that closes the group */
+    gavel_ns settle_at;       /* when to see to a release whose outcome is unknown */
     gavel_ns settle_until;    /* give up at this instant; 0: the release was not sent yet */
+    gavel_ns death_at;        /* when to tell the store, which has sessions, that the holder is dead */
+    gavel_ns leave_at;        /* when to leave again, since nobody answered */
 
     /* registration */
     bool is_registered;
@@ -311,10 +362,17 @@ void candidate_done(struct candidate *candidate);
 void candidate_step(struct candidate *candidate, const struct candidate_event *event,
                     struct candidate_actions *ret_actions);
 
-/* When the next TICK is due; NEVER if nothing is. */
+/*
+ * When the next TICK is due; NEVER if nothing is. The end of a session is not
+ * counted: many candidates share one, and the caller has one timer for all of
+ * them. It feeds a TICK candidate_stop_lead() before the deadline.
+ */
 gavel_ns candidate_wake_at(const struct candidate *candidate);
 
-/* Leads, and its clock says that it still may. */
+/* How long before the deadline of its session a leader must begin to stop. */
+gavel_ns candidate_stop_lead(const struct candidate *candidate);
+
+/* Leads, and its clock says that it still may, as far as the last step knew. */
 bool candidate_is_leader(const struct candidate *candidate, gavel_ns now);
 
 enum candidate_answer {

@@ -115,6 +115,24 @@ void finish_release_done(struct candidate *c, enum gavel_status status)
         settle_later(c, status);
 }
 
+/* Our session has ended, and the mandate with it; the release may have been applied before. */
+void finish_session_over(struct candidate *c)
+{
+    ASSERT(c->is_finishing);
+    if (c->settle_until == 0)
+        c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
+    c->calls[SLOT_MANDATE].is_pending = false;
+    c->settle_at = c->now;
+}
+
+/* Whether the record is of our mandate: by its nonce, or its epoch, which is unique where a store grants. */
+static bool is_of_our_mandate(const struct candidate *c, const struct record *record)
+{
+    if (c->has_sessions)
+        return record->epoch == c->epoch && strcmp(record->holder, c->id) == 0;
+    return nonce_equal(record->nonce, c->nonce);
+}
+
 void finish_look(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_READ);
@@ -141,12 +159,17 @@ void finish_read_done(struct candidate *c, enum gavel_status status, const struc
         c->is_claim_open = true;
         memcpy(c->id, record->holder, sizeof c->id);
     }
-    if (!reply->found || !nonce_equal(record->nonce, c->nonce)) {
+    /* A new epoch that we had asked for, and were not told of. */
+    if (c->has_sessions && reply->is_ours && record->held && record->epoch > c->epoch && !session_is_over(c))
+        c->epoch = c->had_epoch = record->epoch;
+    if (!reply->found || !is_of_our_mandate(c, record)) {
         if (reply->found && record->done)
             tell_done_by(c, record);
         end(c, false);
     } else if (record->done) {
         end(c, true);
+    } else if (record->held && c->has_sessions && session_is_over(c)) {
+        settle_later(c, GAVEL_ERR_TIMEOUT); /* it is about to end, or to be closed by our release after all */
     } else if (record->held && c->now < c->settle_until) {
         stop_send_release(c);
     } else if (record->held) {

@@ -36,7 +36,39 @@ void call_timeouts(struct candidate *c);
 gavel_ns retry_delay(struct candidate *c);
 gavel_ns jittered(struct candidate *c, gavel_ms ms);
 
+/* cold.c: a cold start, and whom it waits for */
+bool cold_is_going_on(const struct candidate *c);
+gavel_ns cold_observed(const struct candidate *c); /* how long another may look on, by our clock */
+/* From when on we and all whom the policy puts before us may stand; `at` if there is no cold start. */
+gavel_ns cold_all_stand_at(const struct candidate *c, const struct peers_ranking *ranking, gavel_ns at);
+
+/* session.c: mandates that last as long as the session of the store object */
+struct sight { /* the record, as a reply or a push shows it */
+    const struct record *record;
+    bool is_found;
+    bool is_ours;
+    bool is_read; /* only that names the process of the holder */
+    uint64_t session;
+};
+void session_follow(struct candidate *c, const struct store_session *session);
+/* False if it is of another session, or older than what is known: then nothing was learnt. */
+bool session_see(struct candidate *c, const struct sight *sight);
+bool session_see_reply(struct candidate *c, const struct store_reply *reply);
+void session_read_done(struct candidate *c, const struct store_reply *reply);
+void session_died_done(struct candidate *c, enum gavel_status status);
+void session_beat_done(struct candidate *c, const struct store_reply *reply);
+void session_consider(struct candidate *c); /* takes up what is ours, and tells who leads */
+void session_tell_death(struct candidate *c);
+bool session_is_over(const struct candidate *c); /* that of our mandate */
+
+/* stand.c: what a candidate of a session says of itself, and when */
+void stand_consider(struct candidate *c);
+struct campaign stand_campaign(const struct candidate *c);
+gavel_ns stand_due_at(const struct candidate *c); /* the next heartbeat; also of other stores */
+
 /* standby.c: looking and claiming */
+void standby_watch_holder(struct candidate *c);
+uint32_t standby_attempts_before(const struct candidate *c);
 void standby_look(struct candidate *c);
 void standby_consider(struct candidate *c);
 void standby_ask(struct candidate *c);
@@ -47,6 +79,10 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
 
 /* lead.c: holding a mandate */
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record);
+void lead_follow_session(struct candidate *c);
+void lead_go_on(struct candidate *c, const struct record *record); /* our record, maybe with a new epoch */
+gavel_ns lead_new_epoch_at(const struct candidate *c); /* when to ask for one; NEVER if it need not */
+gavel_ns lead_term_stop_at(const struct candidate *c); /* when the work must stop at the latest, or NEVER */
 void lead_start(struct candidate *c);
 void lead_renew(struct candidate *c);
 struct store_request lead_request(const struct candidate *c, enum store_op op);
@@ -62,7 +98,7 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
 void stop_work_done(struct candidate *c);
 /* Releases what it may hold, leaves, and ends with this status. */
 void stop_for_good(struct candidate *c, enum gavel_status status);
-void stop_release_done(struct candidate *c, enum gavel_status status);
+void stop_release_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 void stop_send_release(struct candidate *c);
 /* Nothing is held any more. If it was released, rings the others so that they look at once. */
 void stop_end(struct candidate *c, bool is_released);
@@ -70,6 +106,7 @@ void stop_end(struct candidate *c, bool is_released);
 /* finish.c: work that is done for good */
 void finish_begin(struct candidate *c);
 void finish_release_done(struct candidate *c, enum gavel_status status);
+void finish_session_over(struct candidate *c);
 void finish_look(struct candidate *c);
 void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 /* Somebody has closed the group: we end. */
@@ -83,6 +120,7 @@ void registry_list(struct candidate *c);
 void registry_list_done(struct candidate *c, const struct candidate_call *call,
                         const struct store_reply *reply);
 void registry_leave(struct candidate *c);
+void registry_leave_again(struct candidate *c);
 
 /* leader.c: telling who leads */
 void leader_seen(struct candidate *c, const char *id, uint64_t epoch);

@@ -35,6 +35,28 @@ static gavel_ns new_epoch_due_at(const struct candidate *c)
     return max > 0 ? c->mandate_at + max - lead : NEVER;
 }
 
+gavel_ns lead_new_epoch_at(const struct candidate *c)
+{
+    return holds_mandate(c) ? new_epoch_due_at(c) : NEVER;
+}
+
+gavel_ns lead_term_stop_at(const struct candidate *c)
+{
+    gavel_ns ends_at = term_ends_at(c);
+
+    return ends_at == NEVER ? NEVER : ends_at - ns_from_ms(c->settings.stop_grace_ms);
+}
+
+void lead_follow_session(struct candidate *c)
+{
+    ASSERT(c->has_sessions);
+    ASSERT(c->mandate_session != 0);
+    ASSERT(c->mandate_session == c->session.number);
+    c->deadline = ns_min(c->session.deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+    c->stop_at = c->deadline - ns_from_ms(c->settings.stop_grace_ms);
+    ASSERT(c->stop_at <= c->deadline);
+}
+
 static void extend(struct candidate *c, gavel_ns sent_at)
 {
     gavel_ns grace = ns_from_ms(c->settings.stop_grace_ms);
@@ -66,10 +88,11 @@ static void publish(struct candidate *c)
     action->mandate.deadline = c->deadline;
 }
 
-/* A claim was answered: the mandate is ours, counted from when the claim was sent. */
+/* A claim was answered: the mandate is ours, counted from when the claim was sent. That of a session counts
+ * from now on. */
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record)
 {
-    ASSERT(c->state == CANDIDATE_CLAIMING);
+    ASSERT(c->state == (c->has_sessions ? CANDIDATE_STANDBY : CANDIDATE_CLAIMING));
     ASSERT(sent_at <= c->now);
     c->is_claim_open = false;
     c->has_followed = true;
@@ -80,7 +103,10 @@ void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record
     c->wish_epoch = 0;
     c->look_at = NEVER;
     fence_note(&c->fence, c->epoch, c->now);
-    extend(c, sent_at);
+    if (c->has_sessions)
+        lead_follow_session(c);
+    else
+        extend(c, sent_at);
     if (c->is_stopping || !c->is_eligible) {
         stop_begin(c, c->is_stopping ? GAVEL_REASON_STOPPED : GAVEL_REASON_INELIGIBLE, "");
         return;
@@ -156,7 +182,10 @@ static void take_new_epoch(struct candidate *c, gavel_ns sent_at, uint64_t epoch
     ASSERT(holds_mandate(c));
     c->epoch = epoch;
     c->mandate_at = sent_at;
-    extend(c, sent_at);
+    if (c->has_sessions)
+        lead_follow_session(c);
+    else
+        extend(c, sent_at);
     fence_note(&c->fence, epoch, c->now);
     if (c->state != CANDIDATE_LEADING)
         return; /* nobody was told of the epoch before */
@@ -194,6 +223,16 @@ void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, e
     }
 }
 
+/* A wish that was told to us directly stands until the record has one. */
+static void take_wish(struct candidate *c, const struct record *record)
+{
+    if (record->wish_epoch != c->epoch)
+        return;
+    c->wish_epoch = record->wish_epoch;
+    c->wish_force = record->wish_force;
+    memcpy(c->wish_successor, record->wish_successor, sizeof c->wish_successor);
+}
+
 void lead_renew_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
                      const struct store_reply *reply)
 {
@@ -226,12 +265,23 @@ void lead_renew_done(struct candidate *c, const struct candidate_call *call, enu
     event = emit(c, GAVEL_EVENT_HEARTBEAT);
     event->epoch = c->epoch;
     event->took_ms = ms_from_ns(c->now - call->sent_at);
-    /* A wish that was told to us directly stands until the record has one. */
-    if (reply->record.wish_epoch == c->epoch) {
-        c->wish_epoch = reply->record.wish_epoch;
-        c->wish_force = reply->record.wish_force;
-        memcpy(c->wish_successor, reply->record.wish_successor, sizeof c->wish_successor);
+    take_wish(c, &reply->record);
+    lead_consider_handover(c);
+}
+
+void lead_go_on(struct candidate *c, const struct record *record)
+{
+    ASSERT(c->has_sessions);
+    ASSERT(holds_mandate(c));
+    ASSERT(record->held);
+    c->version = record->version;
+    if (record->epoch > c->epoch) {
+        take_new_epoch(c, c->now, record->epoch);
+        c->had_epoch = record->epoch;
+        if (c->state == CANDIDATE_LEADING)
+            publish(c);
     }
+    take_wish(c, record);
     lead_consider_handover(c);
 }
 
@@ -252,7 +302,7 @@ static bool is_fit(struct candidate *c, const char *successor)
 void lead_consider_handover(struct candidate *c)
 {
     bool is_challengeable = c->now >= c->mandate_at + ns_from_ms(c->settings.min_mandate_ms);
-    bool preempts = c->settings.preempt;
+    bool preempts = c->settings.preempt && !c->has_sessions; /* a store that grants also wishes */
     gavel_ns heard_after = c->listed_at;
     const struct peer *better;
 
@@ -268,6 +318,9 @@ void lead_consider_handover(struct candidate *c)
                    c->wish_successor);
         return;
     }
+    if (c->has_sessions && c->wish_epoch == c->epoch &&
+        !is_challengeable) /* no renewal brings us here again */
+        c->look_at = ns_min(c->look_at, c->mandate_at + ns_from_ms(c->settings.min_mandate_ms));
     if (!preempts || !is_challengeable)
         return;
     /*

@@ -16,28 +16,48 @@
 /* One heartbeat of a process that has died may still arrive late; a second one shows that it lives. */
 #define RIVAL_GROWTHS 2
 
+/* Nobody should wait for one that only looks on, or hand over to it. */
+static bool is_eligible(const struct candidate *c)
+{
+    bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
+
+    if (c->has_sessions)
+        return c->is_standing;
+    return c->is_eligible && !is_looking_on;
+}
+
 void registry_beat(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_HEARTBEAT);
     struct registration *r = &request.registration;
-    bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
     bool is_rival_silent =
         c->rival_instance != 0 && c->now - c->rival_since > ns_from_ms(c->settings.candidate_timeout_ms);
 
     r->instance = c->instance;
     r->beats = c->beats + 1;
     r->priority = c->priority;
-    /* Nobody should wait for one that only looks on, or hand over to it. */
-    r->eligible = c->is_eligible && !is_looking_on;
+    r->eligible = is_eligible(c);
     r->process = c->process;
     r->since_wall_ms = c->since_wall_ms;
     memcpy(r->id, c->id, sizeof r->id);
     memcpy(r->address, c->address, sizeof r->address);
     request.replaces_instance = is_rival_silent ? c->rival_instance : 0;
+    if (c->has_sessions)
+        request.campaign = stand_campaign(c);
     if (!call_send(c, SLOT_BEAT, &request, false, &c->beat_at))
         return;
     c->beats++;
-    c->beat_at = c->now + jittered(c, c->settings.heartbeat_ms);
+    c->said = request.campaign;
+    c->said_session = 0; /* until it is answered */
+    c->beat_at = c->has_sessions ? c->now : c->now + jittered(c, c->settings.heartbeat_ms);
+}
+
+/* Candidates of sessions do not beat. A session that nobody keeps open is over by then, and its candidate
+ * with it. */
+static gavel_ns rival_outlived(const struct candidate *c)
+{
+    return ns_stretch(ns_from_ms(c->settings.candidate_timeout_ms + 2 * c->settings.lease_ms),
+                      c->settings.drift_ppm);
 }
 
 /* Another instance has our id. Whether it lives shows when its beats grow. */
@@ -54,9 +74,12 @@ static void meet_rival(struct candidate *c, const struct store_reply *reply)
     } else if (reply->other_beats > c->rival_beats) {
         memcpy(c->trouble, reply->message, sizeof c->trouble);
         stop_for_good(c, GAVEL_ERR_ID_IN_USE);
+    } else if (c->has_sessions && c->now - c->rival_since > rival_outlived(c)) {
+        memcpy(c->trouble, reply->message, sizeof c->trouble);
+        stop_for_good(c, GAVEL_ERR_ID_IN_USE);
     }
     c->is_registered = false;
-    c->beat_at = ns_min(c->beat_at, c->now + ns_from_ms(c->settings.heartbeat_ms));
+    c->beat_at = ns_min(c->has_sessions ? NEVER : c->beat_at, c->now + ns_from_ms(c->settings.heartbeat_ms));
 }
 
 static void beat_succeeded(struct candidate *c, const struct candidate_call *call)
@@ -64,11 +87,11 @@ static void beat_succeeded(struct candidate *c, const struct candidate_call *cal
     struct gavel_event *event;
     gavel_ns took;
 
-    c->is_registered = true;
+    c->is_registered = !c->has_sessions || (c->session.number != 0 && c->joined_session == c->session.number);
     c->rival_instance = 0;
     if (!holds_mandate(c)) /* a leader's heartbeat is its renewal */
         emit(c, GAVEL_EVENT_HEARTBEAT)->took_ms = ms_from_ns(c->now - call->sent_at);
-    if (contention_beat(&c->contention, &c->settings, c->now, &took)) {
+    if (!c->has_sessions && contention_beat(&c->contention, &c->settings, c->now, &took)) {
         event = emit(c, GAVEL_EVENT_CONTENTION_DETECTED);
         event->took_ms = ms_from_ns(took);
         event->expected_ms = c->settings.heartbeat_ms + c->settings.heartbeat_jitter_ms;
@@ -76,15 +99,43 @@ static void beat_succeeded(struct candidate *c, const struct candidate_call *cal
     standby_consider(c);
 }
 
+static bool is_answered(enum gavel_status status)
+{
+    return status == GAVEL_OK || status == GAVEL_ERR_NOT_FOUND || status == GAVEL_ERR_SESSION_GONE ||
+           status == GAVEL_ERR_DONE;
+}
+
+/*
+ * Also if nobody answered: the registration then times out. A candidate of a
+ * session does not, so it says once more that it leaves, while the session is
+ * known to be open; otherwise it could be granted a mandate that nobody serves.
+ */
+static void leave_done(struct candidate *c, enum gavel_status status)
+{
+    bool is_session_open = c->session.number != 0 && c->now < c->session.deadline;
+
+    if (c->has_sessions && !is_answered(status) && is_session_open)
+        c->leave_at = c->now + retry_delay(c);
+    else
+        become_ended(c);
+}
+
 void registry_beat_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
                         const struct store_reply *reply)
 {
-    if (call->op == STORE_LEAVE)
-        become_ended(c); /* also if nobody answered: the registration then times out */
-    else if (status == GAVEL_OK)
+    if (call->op == STORE_LEAVE) {
+        leave_done(c, status);
+    } else if (status == GAVEL_OK) {
+        if (c->has_sessions)
+            session_beat_done(c, reply);
         beat_succeeded(c, call);
-    else if (status == GAVEL_ERR_ID_IN_USE)
+    } else if (status == GAVEL_ERR_ID_IN_USE) {
         meet_rival(c, reply);
+    } else if (c->has_sessions) {
+        if (status == GAVEL_ERR_DONE && !c->is_stopping)
+            finish_seen(c, &reply->record);
+        c->beat_at = c->now + retry_delay(c); /* none comes round by itself */
+    }
 }
 
 void registry_list(struct candidate *c)
@@ -95,7 +146,7 @@ void registry_list(struct candidate *c)
 
     request.registration.instance = c->instance; /* a store that hides instances shows us our own */
     if (call_send(c, SLOT_LIST, &request, false, &c->list_at))
-        c->list_at = c->now + jittered(c, every_ms);
+        c->list_at = c->has_sessions ? NEVER : c->now + jittered(c, every_ms);
 }
 
 void registry_list_done(struct candidate *c, const struct candidate_call *call,
@@ -112,19 +163,31 @@ void registry_list_done(struct candidate *c, const struct candidate_call *call,
     lead_consider_handover(c);
 }
 
-void registry_leave(struct candidate *c)
+void registry_leave_again(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_LEAVE);
     gavel_ns retry_at;
 
-    if (c->beats == 0) {
+    ASSERT(c->is_leaving);
+    c->leave_at = NEVER;
+    c->calls[SLOT_BEAT].is_pending = false;
+    request.registration.instance = c->instance;
+    memcpy(request.registration.id, c->id, sizeof request.registration.id);
+    (void)call_send(c, SLOT_BEAT, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+void registry_leave(struct candidate *c)
+{
+    /* Without a session nobody is registered, unless a heartbeat waits to be sent with the opening of one. */
+    bool is_unknown = c->has_sessions && c->session.number == 0;
+
+    if (is_unknown && c->calls[SLOT_BEAT].is_pending)
+        return;
+    if (c->beats == 0 || is_unknown) {
         become_ended(c);
         return;
     }
     c->is_leaving = true;
     c->claim_at = NEVER; /* nothing is claimed any more, so nobody is woken for it */
-    c->calls[SLOT_BEAT].is_pending = false;
-    request.registration.instance = c->instance;
-    memcpy(request.registration.id, c->id, sizeof request.registration.id);
-    (void)call_send(c, SLOT_BEAT, &request, true, &retry_at); /* urgent calls are never held back */
+    registry_leave_again(c);
 }

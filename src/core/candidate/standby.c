@@ -12,7 +12,7 @@ void standby_look(struct candidate *c)
 
     request.record.nonce = c->nonce; /* a store that hides nonces shows us our own */
     if (call_send(c, SLOT_MANDATE, &request, false, &c->look_at))
-        c->look_at = c->now + jittered(c, c->settings.election_interval_ms);
+        c->look_at = c->has_sessions ? NEVER : c->now + jittered(c, c->settings.election_interval_ms);
 }
 
 /* Asks the leader to hand over. It is told by its next renewal, or at once by the doorbell. */
@@ -22,6 +22,8 @@ void standby_ask(struct candidate *c)
     gavel_ns retry_at;
 
     ASSERT(c->state == CANDIDATE_STANDBY);
+    if (c->has_sessions)
+        ASSERT(c->session.number != 0);
     c->has_ask = false;
     request.record.wish_epoch = c->seen.record.epoch;
     request.record.wish_force = c->ask_force;
@@ -29,21 +31,31 @@ void standby_ask(struct candidate *c)
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
 }
 
-static void watch_holder(struct candidate *c)
+/* What a death is told for: this mandate and no other. */
+static struct nonce mandate_mark(const struct candidate *c)
+{
+    return c->has_sessions ? (struct nonce){0, c->seen.record.epoch} : c->seen.record.nonce;
+}
+
+static bool is_own_record(const struct candidate *c)
+{
+    return c->has_sessions ? c->is_ours : nonce_equal(c->seen.record.nonce, c->nonce);
+}
+
+void standby_watch_holder(struct candidate *c)
 {
     struct candidate_action *action;
 
-    if (!c->seen.is_found || !c->seen.record.held || c->seen.record.process.pid == 0 ||
-        nonce_equal(c->seen.record.nonce, c->nonce)) {
+    if (!c->seen.is_found || !c->seen.record.held || c->seen.record.process.pid == 0 || is_own_record(c)) {
         if (c->is_watching)
             act(c, CANDIDATE_UNWATCH);
         c->is_watching = false;
         return;
     }
-    if (c->is_watching && nonce_equal(c->watched, c->seen.record.nonce))
+    if (c->is_watching && nonce_equal(c->watched, mandate_mark(c)))
         return;
     c->is_watching = true;
-    c->watched = c->seen.record.nonce;
+    c->watched = mandate_mark(c);
     action = act(c, CANDIDATE_WATCH);
     action->watch.nonce = c->watched;
     action->watch.process = c->seen.record.process;
@@ -61,7 +73,7 @@ static void ring_leader(struct candidate *c)
 
 /* Attempts at the work before ours, as far as the record says. One that died has left no word, and has taken
  * that of those before it along; but it was one. */
-static uint32_t attempts_before(const struct candidate *c)
+uint32_t standby_attempts_before(const struct candidate *c)
 {
     const struct record *record = &c->seen.record;
     struct outcome outcome;
@@ -83,7 +95,7 @@ static void claim(struct candidate *c, enum vacancy vacancy)
      * ours. */
     if (!c->is_claim_open)
         c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
-    c->attempts = attempts_before(c);
+    c->attempts = standby_attempts_before(c);
     request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
     request.must_be_expired = vacancy == VACANCY_TIMED_OUT;
     request.record.epoch = c->fence.newest;
@@ -102,51 +114,16 @@ static void claim(struct candidate *c, enum vacancy vacancy)
     become_claiming(c);
 }
 
-/*
- * A cold start: nobody has led since we came, and we look on before we take
- * part so that the policy can choose among all who come.
- *
- *   first:   ├──── observation ────┤ lists; better ones that still observe are waited for
- *   better:            ├──── observation ────┤ claims
- *   third:          ├──── observation ────┤
- *
- * So whoever comes while the first one observes takes part in the choice, in
- * whatever order they come. A policy delays and never blocks: one that comes
- * again and again is waited for no longer than one that came in time.
- */
-static bool is_cold_start(const struct candidate *c)
-{
-    return c->settings.observation_ms > 0 && c->settings.policy != GAVEL_POLICY_FIRST && !c->has_followed;
-}
-
-/* How long another may look on, by our clock. */
-static gavel_ns observed_ns(const struct candidate *c)
-{
-    return ns_stretch(ns_from_ms(c->settings.observation_ms), c->settings.drift_ppm);
-}
-
 /* From when on a group that is vacant at `at` may be claimed by us and all whom the policy puts before us. */
 static gavel_ns all_stand_at(const struct candidate *c, const struct peers_ranking *ranking,
                              enum vacancy vacancy, gavel_ns at)
 {
-    gavel_ns call_timeout = ns_from_ms(c->settings.call_timeout_ms);
     gavel_ns lease = ns_stretch(ns_from_ms(c->seen.record.lease_ms), c->settings.drift_ppm);
-    bool has_listed = c->has_listed;
 
-    if (PLANTED(LIST_FROM_BEFORE))
-        has_listed = true;
     /* Each waits for a whole lease since its own first look, unless all go by one clock. */
     if (vacancy == VACANCY_TIMED_OUT && c->clock != STORE_CLOCK_STEADY)
-        at = ns_max(at, ns_min(peers_joined_at(&c->peers, ranking) + lease, at + observed_ns(c)));
-    if (!is_cold_start(c))
-        return at;
-    if (PLANTED(STAGGER_FROM_SIGHT))
-        return at;
-    at = ns_max(at, c->standing_at);
-    if (!has_listed)
-        at = ns_max(at, c->standing_at + call_timeout); /* the answer brings us here again */
-    return ns_max(at,
-                  ns_min(peers_stand_at(&c->peers, ranking), c->standing_at + call_timeout + observed_ns(c)));
+        at = ns_max(at, ns_min(peers_joined_at(&c->peers, ranking) + lease, at + cold_observed(c)));
+    return cold_all_stand_at(c, ranking, at);
 }
 
 /* When the policy lets us claim a group that is or will be vacant at `at`. */
@@ -159,8 +136,8 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
         .id = c->id,
         .priority = c->priority,
         .first_choice = is_lost || outcome_is(record->successor) ? "" : record->successor,
-        .excluded = is_cold_start(c) ? "" : record->holder, /* or it has come back since */
-        .observation = is_cold_start(c) ? observed_ns(c) : 0,
+        .excluded = cold_is_going_on(c) ? "" : record->holder, /* or it has come back since */
+        .observation = cold_is_going_on(c) ? cold_observed(c) : 0,
     };
     size_t rank = peers_rank(&c->peers, &ranking);
 
@@ -182,7 +159,7 @@ void standby_consider(struct candidate *c)
     gavel_ns at;
     enum vacancy vacancy;
 
-    if (c->state != CANDIDATE_STANDBY)
+    if (c->state != CANDIDATE_STANDBY || c->has_sessions)
         return;
     vacancy = observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at);
     c->claim_at = NEVER;
@@ -221,7 +198,7 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
         c->has_followed = true; /* whoever wrote it was alive; what stood there at first may be long dead */
     if (c->seen.is_found)
         fence_note(&c->fence, record->epoch, c->now);
-    watch_holder(c);
+    standby_watch_holder(c);
     is_done = record->done;
     if (PLANTED(CLAIM_IGNORES_DONE))
         is_done = false;

@@ -16,8 +16,8 @@ static const struct {
 } states[CANDIDATE_STATE_COUNT] = {
     [CANDIDATE_IDLE] = {"idle", BIT(CANDIDATE_OBSERVING) | BIT(CANDIDATE_ENDED)},
     [CANDIDATE_OBSERVING] = {"observing", BIT(CANDIDATE_STANDBY) | BIT(CANDIDATE_ENDED)},
-    [CANDIDATE_STANDBY] = {"standby",
-                           BIT(CANDIDATE_CLAIMING) | BIT(CANDIDATE_STOPPING) | BIT(CANDIDATE_ENDED)},
+    [CANDIDATE_STANDBY] = {"standby", BIT(CANDIDATE_CLAIMING) | BIT(CANDIDATE_PREPARING) |
+                                          BIT(CANDIDATE_STOPPING) | BIT(CANDIDATE_ENDED)},
     [CANDIDATE_CLAIMING] = {"claiming",
                             BIT(CANDIDATE_PREPARING) | BIT(CANDIDATE_STANDBY) | BIT(CANDIDATE_STOPPING)},
     [CANDIDATE_PREPARING] = {"preparing", BIT(CANDIDATE_LEADING) | BIT(CANDIDATE_STOPPING)},
@@ -91,6 +91,7 @@ void become_standby(struct candidate *c)
     move(c, CANDIDATE_STANDBY);
     c->claim_at = NEVER;
     c->epoch = 0;
+    c->mandate_session = 0;
     c->stop_at = c->deadline = 0;
     if (is_first) {
         c->standing_at = c->now;
@@ -99,7 +100,7 @@ void become_standby(struct candidate *c)
             c->beat_at = c->now; /* from now on it counts as eligible */
             list_now(c);
         }
-    } else {
+    } else if (!c->has_sessions) { /* a session is told by whatever ended its mandate */
         c->look_at = c->now;
     }
     ASSERT(!holds_mandate(c));
@@ -122,6 +123,8 @@ void become_preparing(struct candidate *c)
     ASSERT(!c->is_claim_open);
     ASSERT(c->stop_at <= c->deadline);
     ASSERT(!c->is_stopping);
+    if (c->state == CANDIDATE_STANDBY) /* nobody has claimed anything */
+        ASSERT(c->has_sessions);
     move(c, CANDIDATE_PREPARING);
     enter_phase(c, GAVEL_PHASE_PREPARING);
 }
@@ -155,6 +158,7 @@ void become_ended(struct candidate *c)
     ASSERT(c->is_stopping);
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
+    c->settle_at = c->death_at = c->leave_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)
         c->calls[i].is_pending = false;
     event = emit(c, GAVEL_EVENT_STOPPED);

@@ -35,6 +35,8 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->clock = config->clock;
     c->process = config->process;
     c->is_guarded = config->is_guarded;
+    c->has_sessions = config->has_sessions;
+    c->is_patient = c->has_sessions && config->settings.takeover_delay_ms > 0;
     c->priority = config->priority;
     c->is_eligible = config->eligible;
     c->since_wall_ms = config->wall_ms;
@@ -42,6 +44,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->instance = prng_next(&c->prng) | 1; /* never 0, which means none */
     c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = c->settle_at = NEVER;
+    c->death_at = c->leave_at = NEVER;
     c->now = c->doorbell_at = c->nudged_at = INT64_MIN / 2;
     c->hold_back_until = INT64_MIN / 2;
     return GAVEL_OK;
@@ -82,14 +85,35 @@ static void doorbell(struct candidate *c)
     nudge(c);
 }
 
+/* The store speaks to us, so it can be reached. */
+static void told(struct candidate *c, const struct candidate_event *event)
+{
+    const struct sight sight = {
+        .record = event->told.record,
+        .is_found = event->told.is_found,
+        .is_ours = event->told.is_ours,
+        .session = c->session.number,
+    };
+
+    ASSERT(c->has_sessions);
+    if (c->state == CANDIDATE_IDLE || c->state == CANDIDATE_ENDED)
+        return;
+    (void)session_see(c, &sight); /* an old one is of no use */
+    nudge(c);
+}
+
 static void holder_died(struct candidate *c, struct nonce nonce)
 {
-    if (!c->seen.is_found || !c->seen.record.held || !nonce_equal(c->seen.record.nonce, nonce))
+    if (!c->seen.is_found || !c->seen.record.held || !c->is_watching || !nonce_equal(c->watched, nonce))
         return;
     c->seen.is_holder_dead = true;
     c->seen.died_at = c->now;
     if (!takes_part(c))
         return;
+    if (c->has_sessions) { /* the store ends its session, and grants the mandate to the next */
+        c->death_at = c->now;
+        return;
+    }
     /* What we saw last may be older than its last renewal, so look once more; the claim follows. */
     c->is_hurried = true;
     c->look_at = ns_min(c->look_at, c->now);
@@ -148,6 +172,9 @@ static void handle(struct candidate *c, const struct candidate_event *event)
     case CANDIDATE_DOORBELL:
         doorbell(c);
         break;
+    case CANDIDATE_TOLD:
+        told(c, event);
+        break;
     case CANDIDATE_HOLDER_DIED:
         holder_died(c, event->holder_died.nonce);
         break;
@@ -193,20 +220,26 @@ static bool is_free(const struct candidate *c, enum candidate_slot slot)
 static void run_calls(struct candidate *c)
 {
     bool has_looked = false;
+    bool may_write = !c->has_sessions || c->session.number != 0;
 
-    if (c->now >= c->settle_at && is_free(c, SLOT_MANDATE))
+    if (c->now >= c->settle_at && is_free(c, SLOT_MANDATE) && c->is_finishing)
         finish_look(c);
-    if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE))
+    else if (c->now >= c->settle_at && is_free(c, SLOT_MANDATE))
+        stop_send_release(c);
+    if (c->now >= c->death_at && is_free(c, SLOT_MANDATE) && may_write)
+        session_tell_death(c);
+    if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) && may_write)
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
         has_looked = !c->is_hurried; /* a claim may follow, and must not wait for a heartbeat and a listing */
         c->is_hurried = false;
-        if (holds_mandate(c))
+        if (holds_mandate(c) && !c->has_sessions)
             lead_renew(c);
         else
             standby_look(c);
     }
-    if (is_free(c, SLOT_BEAT) && (c->now >= c->beat_at || (has_looked && is_nearly_due(c, c->beat_at))))
+    if (is_free(c, SLOT_BEAT) &&
+        (c->now >= stand_due_at(c) || (has_looked && is_nearly_due(c, stand_due_at(c)))))
         registry_beat(c);
     if (is_free(c, SLOT_LIST) && takes_part(c) &&
         (c->now >= c->list_at || (has_looked && is_nearly_due(c, c->list_at))))
@@ -221,13 +254,23 @@ static void run_due(struct candidate *c)
     if (c->state == CANDIDATE_OBSERVING && c->is_registered && c->seen.is_known && !c->is_stopping &&
         c->now >= c->entered_at + ns_from_ms(c->settings.observation_ms)) {
         become_standby(c);
-        c->look_at = ns_min(c->look_at, c->now); /* what was seen while observing may be old */
+        if (!c->has_sessions)
+            c->look_at = ns_min(c->look_at, c->now); /* what was seen while observing may be old */
+    }
+    if (c->has_sessions) {
+        session_consider(c);
+        lead_check_time(c); /* the session that it was granted to may be about to end */
     }
     if (c->is_stopping && !c->is_leaving &&
         (c->state == CANDIDATE_IDLE || c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY))
         registry_leave(c);
-    if (c->is_leaving)
+    if (c->is_leaving) {
+        if (c->now >= c->leave_at)
+            registry_leave_again(c);
         return;
+    }
+    if (c->has_sessions)
+        stand_consider(c);
     lead_start(c);
     if (c->now >= c->claim_at && is_free(c, SLOT_MANDATE))
         standby_consider(c);
@@ -241,6 +284,8 @@ static void check_after(const struct candidate *c)
         ASSERT(c->now < c->stop_at);
         ASSERT(c->stop_at <= c->deadline);
         ASSERT(c->epoch != 0);
+        if (c->has_sessions)
+            ASSERT(!session_is_over(c));
     }
     ASSERT((c->state == CANDIDATE_LEADING) <= c->is_work_running);
     if (c->is_work_running && c->state != CANDIDATE_LEADING)
@@ -258,6 +303,7 @@ void candidate_step(struct candidate *c, const struct candidate_event *event,
     c->actions = ret_actions;
     c->now = event->now;
     if (c->state != CANDIDATE_ENDED) {
+        session_follow(c, &event->session);
         lead_check_time(c); /* first: whatever the event brings, a mandate that is over is over */
         handle(c, event);
         call_timeouts(c);
@@ -278,12 +324,12 @@ static gavel_ns state_wake_at(const struct candidate *c)
         at = c->entered_at + ns_from_ms(c->settings.observation_ms);
         return at > c->now ? at : NEVER; /* after that it waits for answers, not for time */
     case CANDIDATE_STANDBY:
-        return is_free(c, SLOT_MANDATE) ? c->claim_at : NEVER;
+        return is_free(c, SLOT_MANDATE) && !c->has_sessions ? c->claim_at : NEVER;
     case CANDIDATE_PREPARING:
         at = c->entered_at + ns_from_ms(c->settings.preparation_ms);
-        return ns_min(at > c->now ? at : NEVER, c->stop_at);
+        return ns_min(at > c->now ? at : NEVER, c->has_sessions ? lead_term_stop_at(c) : c->stop_at);
     case CANDIDATE_LEADING:
-        return c->stop_at;
+        return c->has_sessions ? lead_term_stop_at(c) : c->stop_at;
     case CANDIDATE_STOPPING:
         if (is_free(c, SLOT_MANDATE))
             at = c->settle_at;
@@ -309,14 +355,23 @@ gavel_ns candidate_wake_at(const struct candidate *c)
         if (c->calls[slot].is_pending)
             at = ns_min(at, c->calls[slot].give_up_at);
     if (c->is_leaving)
-        return at;
+        return ns_min(at, c->leave_at);
+    if (c->has_sessions)
+        at = ns_min(at, c->claim_at);
+    if (is_free(c, SLOT_MANDATE) && c->session.number != 0)
+        at = ns_min(at, c->death_at);
     if (is_free(c, SLOT_MANDATE) && takes_part(c))
         at = ns_min(at, c->look_at);
     if (is_free(c, SLOT_BEAT))
-        at = ns_min(at, c->beat_at);
+        at = ns_min(at, stand_due_at(c));
     if (is_free(c, SLOT_LIST) && takes_part(c))
         at = ns_min(at, c->list_at);
     return at;
+}
+
+gavel_ns candidate_stop_lead(const struct candidate *c)
+{
+    return ns_from_ms(c->settings.stop_margin_ms) + ns_from_ms(c->settings.stop_grace_ms);
 }
 
 bool candidate_is_leader(const struct candidate *c, gavel_ns now)

@@ -34,6 +34,9 @@ void stop_send_release(struct candidate *c)
 
     ASSERT(c->state == CANDIDATE_STOPPING);
     ASSERT(!c->is_work_running || PLANTED(RELEASE_BEFORE_STOP));
+    if (c->has_sessions)
+        ASSERT(!session_is_over(c));
+    c->settle_at = NEVER;
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
     memcpy(request.record.successor, c->successor, sizeof request.record.successor);
@@ -45,6 +48,20 @@ void stop_send_release(struct candidate *c)
     request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
     ASSERT(c->calls[SLOT_MANDATE].is_pending);
+}
+
+/* Nothing of the work is left: the mandate may go. One of a session that is over is gone already. */
+static void let_go(struct candidate *c)
+{
+    bool is_over = c->has_sessions && session_is_over(c);
+
+    ASSERT(!c->is_work_running);
+    if (is_over && c->is_finishing)
+        finish_session_over(c);
+    else if (is_over)
+        stop_end(c, false);
+    else
+        stop_send_release(c);
 }
 
 /* The work is told to stop; the mandate is kept until it has. */
@@ -91,7 +108,7 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
     if (!has_work && reason == GAVEL_REASON_SUPERSEDED)
         stop_end(c, false);
     else if (!has_work)
-        stop_send_release(c);
+        let_go(c);
     if (PLANTED(RELEASE_BEFORE_STOP) && has_work)
         stop_send_release(c);
 }
@@ -121,12 +138,34 @@ void stop_work_done(struct candidate *c)
     if (c->reason == GAVEL_REASON_SUPERSEDED && !c->is_finishing)
         stop_end(c, false);
     else
-        stop_send_release(c);
+        let_go(c);
+}
+
+/*
+ * The release of a mandate of a session. Without an answer it is sent again:
+ * the store would go on taking us for the leader for as long as the session
+ * lasts. It names its epoch, so it ends no later mandate, whenever it arrives.
+ */
+static void session_release_done(struct candidate *c, enum gavel_status status,
+                                 const struct store_reply *reply)
+{
+    bool is_answered =
+        status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_SESSION_GONE;
+    bool is_hopeless = c->is_stopping && c->now >= c->session.deadline; /* the session ends soon by itself */
+
+    if (!is_answered && !is_hopeless) {
+        c->settle_at = c->now + retry_delay(c);
+        return;
+    }
+    c->is_ours = false;
+    if (status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
+        (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+    stop_end(c, status == GAVEL_OK);
 }
 
 /* Released, or not known: then the record still has our nonce and we may claim it afresh, and others after
  * the lease. */
-void stop_release_done(struct candidate *c, enum gavel_status status)
+void stop_release_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
     bool was_claim_open = c->is_claim_open;
 
@@ -134,6 +173,10 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
         return;
     if (c->is_finishing) {
         finish_release_done(c, status);
+        return;
+    }
+    if (c->has_sessions) {
+        session_release_done(c, status, reply);
         return;
     }
     /*

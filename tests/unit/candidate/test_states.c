@@ -17,7 +17,7 @@ static void test_table_has_the_edges_of_the_diagram(void **state)
 {
     static const char expected[] = "idle: observing ended\n"
                                    "observing: standby ended\n"
-                                   "standby: claiming stopping ended\n"
+                                   "standby: claiming preparing stopping ended\n"
                                    "claiming: standby preparing stopping\n"
                                    "preparing: leading stopping\n"
                                    "leading: stopping\n"

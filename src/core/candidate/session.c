@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Mandates that last as long as the session of the store object, and that the
+ * store grants.
+ *
+ *   keep-alive sent ├──────────── time to live × (1 − drift) ────────────┤ deadline of the session
+ *   mandate                                   stop_at ├ grace ┤ margin ──┤
+ *   store:             applied ▲├──────── time to live × (1 + drift) ─────────┤ grants it to another
+ *
+ * Somebody else keeps the session open, for all candidates of the process at
+ * once; each step is told how things stand. The rules:
+ *
+ *  1. Only what the store shows in the session that is open now makes us lead:
+ *     a record that is held by this session, after a heartbeat of ours was
+ *     answered in it, with an epoch that was never ours before. So neither a
+ *     late answer nor a repeated push brings back what was given up.
+ *  2. The mandate is over when the session is: by our clock, or because another
+ *     number is open. It is never carried over.
+ *  3. If the store shows in this session that somebody else holds it, or nobody,
+ *     we stop.
+ *  4. Of two records that were shown in one session the one with the lower
+ *     version is older, and is ignored.
+ */
+
+#include "core/candidate/internal.h"
+
+#include <string.h>
+
+bool session_is_over(const struct candidate *c)
+{
+    return c->mandate_session == 0 || c->mandate_session != c->session.number;
+}
+
+/* Another session, or none: what was said and granted in the former one is void. */
+static void begin_anew(struct candidate *c)
+{
+    struct candidate_call *beat = &c->calls[SLOT_BEAT];
+
+    c->is_ours = false;
+    c->is_registered = false;
+    if (c->state == CANDIDATE_IDLE)
+        return;
+    if (c->is_leaving) {
+        become_ended(c); /* nobody is registered in it any more */
+        return;
+    }
+    if (beat->session != 0)
+        beat->is_pending = false; /* one that was to go with any session still may */
+    c->beat_at = ns_min(c->beat_at, c->now);
+    if (c->session.number == 0)
+        return;
+    breaker_nudge(&c->breaker); /* the store was there to open it */
+    if (!beat->is_pending)      /* whose answer shows the record */
+        c->look_at = ns_min(c->look_at, c->now);
+}
+
+/* The mandate ends with the session; its work has until the last deadline that was known. */
+static void end_mandate(struct candidate *c)
+{
+    if (holds_mandate(c)) {
+        stop_begin(c, GAVEL_REASON_LAPSED, "");
+    } else if (c->state == CANDIDATE_STOPPING && !c->is_work_running && c->is_finishing) {
+        finish_session_over(c);
+    } else if (c->state == CANDIDATE_STOPPING && !c->is_work_running) {
+        c->settle_at = NEVER;
+        c->calls[SLOT_MANDATE].is_pending = false; /* its release has nothing to end any more */
+        stop_end(c, false);
+    }
+}
+
+void session_follow(struct candidate *c, const struct store_session *session)
+{
+    bool is_another = session->number != c->session.number;
+
+    if (!c->has_sessions) {
+        ASSERT(session->number == 0);
+        return;
+    }
+    if (!is_another)
+        ASSERT(session->deadline >= c->session.deadline);
+    c->session = *session;
+    if (is_another) {
+        if (session_is_over(c))
+            end_mandate(c);
+        begin_anew(c);
+    }
+    if (holds_mandate(c))
+        lead_follow_session(c);
+}
+
+/* What is new to us as one that holds the mandate. */
+static void see_as_leader(struct candidate *c)
+{
+    const struct record *record = &c->seen.record;
+
+    if (c->is_ours) {
+        lead_go_on(c, record);
+        return;
+    }
+    if (record->version > c->version)
+        stop_begin(c, GAVEL_REASON_SUPERSEDED, "");
+}
+
+/* Somebody else leads now: who it is, and who else is there, is asked for in a while, not by all at once. */
+static void look_later(struct candidate *c)
+{
+    gavel_ns look_at = c->now + prng_between(&c->prng, 0, ns_from_ms(c->settings.election_interval_ms));
+    gavel_ns list_at = c->now + prng_between(&c->prng, 0, ns_from_ms(c->settings.heartbeat_ms));
+
+    c->look_at = ns_min(c->look_at, look_at);
+    c->list_at = ns_min(c->list_at, list_at);
+}
+
+/* Takes the record over as the newest that is known. */
+static void observe(struct candidate *c, const struct sight *sight)
+{
+    struct observation *seen = &c->seen;
+    const struct record before = seen->record;
+    bool is_same_mandate = seen->is_found && sight->is_found && before.epoch == sight->record->epoch;
+    bool is_new = !seen->is_known || c->seen_session != sight->session || seen->is_found != sight->is_found ||
+                  (sight->is_found && before.version != sight->record->version);
+
+    if (is_new)
+        seen->seen_at = c->now;
+    if (!is_same_mandate)
+        seen->is_holder_dead = false;
+    if (seen->is_known && sight->is_found && sight->record->epoch > before.epoch)
+        c->has_followed = true; /* whoever was granted that has come since, or is us */
+    seen->is_known = true;
+    seen->is_found = sight->is_found;
+    seen->read_at = c->now;
+    memset(&seen->record, 0, sizeof seen->record);
+    if (sight->is_found)
+        seen->record = *sight->record;
+    if (!sight->is_read && is_same_mandate)
+        seen->record.process = before.process;
+    c->seen_session = sight->session;
+    c->is_ours = sight->is_ours && seen->record.held;
+    if (!sight->is_read && !is_same_mandate && seen->record.held && !c->is_ours)
+        look_later(c);
+}
+
+bool session_see(struct candidate *c, const struct sight *sight)
+{
+    uint64_t version = sight->is_found ? sight->record->version : 0;
+    bool is_of_this = sight->session == c->session.number;
+    bool is_old = c->seen.is_known && c->seen_session == sight->session && version < c->seen.record.version;
+
+    ASSERT(c->has_sessions);
+    if (!is_of_this || is_old)
+        return false;
+    if (sight->is_ours && sight->is_found && sight->record->epoch > c->seen.record.epoch)
+        c->attempts = standby_attempts_before(c); /* as the record stood before */
+    observe(c, sight);
+    if (c->seen.is_found)
+        fence_note(&c->fence, c->seen.record.epoch, c->now);
+    if (holds_mandate(c))
+        see_as_leader(c);
+    else
+        standby_watch_holder(c);
+    return true;
+}
+
+bool session_see_reply(struct candidate *c, const struct store_reply *reply)
+{
+    return session_see(c, &(struct sight){.record = &reply->record,
+                                          .is_found = reply->found,
+                                          .is_ours = reply->is_ours,
+                                          .session = reply->session});
+}
+
+void session_read_done(struct candidate *c, const struct store_reply *reply)
+{
+    const struct sight sight = {.record = &reply->record,
+                                .is_found = reply->found,
+                                .is_ours = reply->is_ours,
+                                .is_read = true,
+                                .session = reply->session};
+    struct gavel_event *event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
+
+    if (reply->found && reply->record.held) {
+        event->leader = reply->record.holder;
+        event->epoch = reply->record.epoch;
+    }
+    if (!session_see(c, &sight))
+        c->look_at = ns_min(c->look_at, c->now + retry_delay(c));
+}
+
+void session_beat_done(struct candidate *c, const struct store_reply *reply)
+{
+    if (reply->session == 0 || reply->session != c->session.number) {
+        c->beat_at = c->now + retry_delay(c); /* what was said is void with that session */
+        return;
+    }
+    c->said_session = c->joined_session = c->session.number;
+    (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+}
+
+/* Whether the newest record makes us lead: rule 1. */
+static bool is_elected(const struct candidate *c)
+{
+    return c->is_ours && c->session.number != 0 && c->seen_session == c->session.number &&
+           c->joined_session == c->session.number && c->seen.record.epoch > c->had_epoch;
+}
+
+void session_consider(struct candidate *c)
+{
+    const struct record *record = &c->seen.record;
+
+    if ((c->state != CANDIDATE_OBSERVING && c->state != CANDIDATE_STANDBY) || !c->seen.is_known ||
+        c->seen_session != c->session.number || c->is_stopping)
+        return;
+    if (record->done) {
+        finish_seen(c, record);
+    } else if (c->state == CANDIDATE_STANDBY && is_elected(c)) {
+        c->mandate_session = c->session.number;
+        c->had_epoch = record->epoch;
+        lead_won(c, c->now, record);
+    } else if (record->held && !c->is_ours) {
+        leader_seen(c, record->holder, record->epoch);
+        c->election_at = NEVER;
+    } else if (!record->held && c->election_at == NEVER) {
+        c->election_at = c->now;
+        leader_gone(c, record->loss);
+    }
+}
+
+void session_tell_death(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_DIED);
+    gavel_ns retry_at;
+
+    ASSERT(c->session.number != 0);
+    c->death_at = NEVER;
+    if (!c->seen.is_holder_dead || !c->seen.record.held || c->is_ours)
+        return; /* the store knows, or it was told of another */
+    request.record.epoch = c->seen.record.epoch;
+    request.record.process = c->seen.record.process;
+    memcpy(request.record.holder, c->seen.record.holder, sizeof request.record.holder);
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+void session_died_done(struct candidate *c, enum gavel_status status)
+{
+    bool is_answered = status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_CONFLICT ||
+                       status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_INVALID;
+
+    if (is_answered)
+        c->look_at = ns_min(c->look_at, c->now); /* what came of it */
+    else
+        c->death_at = c->now + retry_delay(c);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a candidate of a session says of itself, and when.
+ *
+ * It says so in its heartbeat, which is not sent by time: only in a new
+ * session, when something else is to be said, and again after a failure. Who
+ * is silent is there as long as its session is.
+ *
+ *   registered ── observation over, its turn at a cold start ──► stands ── ineligible, stopping ──►
+ * registered
+ *
+ * Who stands is granted the mandate by the store, whatever it does at that
+ * moment, and so it goes on standing while it leads and after it has handed over.
+ *
+ * A takeover delay is patience: the store leaves out who is patient while the
+ * last leader is one that was lost. We wait on our own clock from when we saw the
+ * vacancy, and say that we are patient no more; and say the opposite as soon as
+ * anybody leads.
+ */
+
+#include "core/candidate/internal.h"
+
+static bool may_stand(const struct candidate *c)
+{
+    bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
+
+    return c->is_eligible && !c->is_stopping && !is_looking_on && c->state != CANDIDATE_IDLE &&
+           c->state != CANDIDATE_ENDED;
+}
+
+/*
+ * When the policy lets us stand. Of those that stand the store chooses the
+ * best at once, so the ranks need no stagger among them. One is left, for what
+ * it takes to say that one stands: whoever is better began before us.
+ */
+static gavel_ns turn_comes_at(const struct candidate *c)
+{
+    const struct peers_ranking ranking = {
+        .policy = c->settings.policy,
+        .id = c->id,
+        .priority = c->priority,
+        .first_choice = "",
+        .excluded = "",
+        .observation = cold_observed(c),
+    };
+    gavel_ns at = cold_all_stand_at(c, &ranking, c->standing_at);
+
+    if (!cold_is_going_on(c))
+        return c->now;
+    if (peers_rank(&c->peers, &ranking) > 0)
+        at += ns_from_ms(c->settings.stagger_ms);
+    return at;
+}
+
+/* When our patience with a group that has lost its leader ends; NEVER if it has not. */
+static gavel_ns patience_ends_at(const struct candidate *c)
+{
+    const struct record *record = &c->seen.record;
+
+    if (!c->seen.is_known || record->held || record->done || record->loss == GAVEL_LOSS_NONE)
+        return NEVER;
+    return c->seen.seen_at + ns_from_ms(c->settings.takeover_delay_ms);
+}
+
+static void consider_patience(struct candidate *c)
+{
+    gavel_ns ends_at = patience_ends_at(c);
+
+    if (c->settings.takeover_delay_ms == 0)
+        return;
+    if (holds_mandate(c) || (c->seen.is_known && c->seen.record.held))
+        c->is_patient = true;
+    else if (c->now >= ends_at)
+        c->is_patient = false;
+    else if (c->is_patient)
+        c->claim_at = ns_min(c->claim_at, ends_at);
+}
+
+void stand_consider(struct candidate *c)
+{
+    ASSERT(c->has_sessions);
+    c->claim_at = NEVER;
+    if (!may_stand(c)) {
+        c->is_standing = false;
+        return;
+    }
+    if (!c->is_standing) {
+        gavel_ns at = turn_comes_at(c);
+
+        c->is_standing = c->now >= at;
+        if (!c->is_standing)
+            c->claim_at = at;
+    }
+    consider_patience(c);
+    ASSERT(c->claim_at > c->now); /* or nothing would be gained by being woken then */
+}
+
+struct campaign stand_campaign(const struct candidate *c)
+{
+    return (struct campaign){
+        .stands = c->is_standing,
+        .is_patient = c->is_patient,
+        .epoch_at_least = c->fence.newest,
+        .renews_epoch = c->now >= lead_new_epoch_at(c) ? c->epoch : 0,
+        .policy = c->settings.policy,
+        .min_mandate_ms = c->settings.min_mandate_ms,
+        .preempts = c->settings.preempt,
+    };
+}
+
+/* Whether the store knows in this session what we would say now. */
+static bool is_said(const struct candidate *c)
+{
+    const struct campaign campaign = stand_campaign(c);
+
+    if (c->said_session == 0 || c->said_session != c->session.number)
+        return false;
+    return campaign.stands == c->said.stands && campaign.is_patient == c->said.is_patient &&
+           (campaign.renews_epoch == 0 || campaign.renews_epoch == c->said.renews_epoch);
+}
+
+gavel_ns stand_due_at(const struct candidate *c)
+{
+    if (!c->has_sessions || !is_said(c))
+        return c->beat_at;
+    /* A new epoch is asked for once: another answer than a new one would not change. */
+    return c->said.renews_epoch == c->epoch ? NEVER : lead_new_epoch_at(c);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a candidate of a session says and asks, and when: mostly nothing. */
+
+#include "session_fixture.h"
+
+/* The calls of that many milliseconds; each is answered as if nothing had changed since. */
+static unsigned calls_within(struct fixture *f, gavel_ms ms, struct store_reply unchanged)
+{
+    unsigned calls = 0;
+
+    for (gavel_ms until = f->now + ms; f->now < until;) {
+        keep_alive(f);
+        tick(f);
+        for (size_t i = 0; i < f->actions.count; i++)
+            calls += f->actions.items[i].kind == CANDIDATE_CALL;
+        unchanged.session = f->session.number;
+        for (int op = STORE_READ; op <= STORE_CANDIDATES; op++)
+            if (pending(f, (enum store_op)op))
+                answer(f, (enum store_op)op, unchanged);
+    }
+    return calls;
+}
+
+static struct store_reply lost(struct fixture *f, uint64_t version)
+{
+    struct store_reply reply = shown(f, version, "other", false);
+
+    reply.record.epoch = version - 1;
+    reply.record.loss = GAVEL_LOSS_KILLED;
+    return reply;
+}
+
+static void test_nothing_is_sent_by_time(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    assert_true(candidate_wake_at(&f->candidate) == NEVER);
+    assert_int_equal(calls_within(f, 60000, shown(f, 5, "other", true)), 0);
+}
+
+static void test_a_leader_sends_nothing_by_time(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    assert_int_equal(calls_within(f, 60000, shown(f, 7, "me", true)), 0);
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
+static void test_it_joins_before_a_session_is_open(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(candidate_init(&f->candidate, &f->config, NULL), GAVEL_OK);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_START});
+    assert_int_equal(sent(f, STORE_HEARTBEAT)->session, 0);
+    assert_true(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    answer(f, STORE_READ, (struct store_reply){0});
+    open_session(f, 4);
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true));
+    assert_null(sent(f, STORE_HEARTBEAT));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
+static void test_a_new_session_is_told_who_we_are(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    open_session(f, 2);
+    tick(f);
+    assert_int_equal(sent(f, STORE_HEARTBEAT)->session, 2);
+    assert_int_equal(sent(f, STORE_READ)->session, 2);
+    answer(f, STORE_HEARTBEAT, shown(f, 5, "other", true));
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    list_nobody(f);
+    assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
+}
+
+static void test_another_session_while_a_heartbeat_is_under_way_is_told_anew(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t call;
+    struct store_reply late;
+
+    begin(f);
+    call = pending(f, STORE_HEARTBEAT)->id;
+    late = shown(f, 7, "me", true);
+    open_session(f, 2);
+    tick(f);
+    assert_int_equal(sent(f, STORE_HEARTBEAT)->session, 2);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_REPLY, .reply = {.call = call, .reply = &late}});
+    assert_int_equal(f->candidate.state, CANDIDATE_OBSERVING); /* of a session that is gone */
+}
+
+static void test_a_heartbeat_without_an_answer_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    f->actions.count = 0;
+    assert_int_equal(await(f, STORE_HEARTBEAT).session, 1);
+    answer(f, STORE_HEARTBEAT, (struct store_reply){.status = GAVEL_ERR_STORE_UNAVAILABLE});
+    assert_null(pending(f, STORE_HEARTBEAT)); /* not at once */
+    (void)await(f, STORE_HEARTBEAT);
+}
+
+static void test_a_breaker_that_held_a_heartbeat_back_is_closed_by_a_look(void **state)
+{
+    struct fixture *f = *state;
+    int i = 0;
+
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
+    while (f->candidate.breaker.state == BREAKER_CLOSED && i++ < 20000) { /* nobody answers */
+        keep_alive(f);
+        tick(f);
+    }
+    assert_int_equal(f->candidate.breaker.state, BREAKER_OPEN);
+    assert_true(candidate_wake_at(&f->candidate) != NEVER);
+    for (i = 0; i < 60000 && !pending(f, STORE_READ); i++) {
+        keep_alive(f);
+        tick(f);
+    }
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
+    assert_false(await(f, STORE_HEARTBEAT).campaign.stands);
+}
+
+static void test_a_list_that_fails_does_not_shut_the_breaker_for_good(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    answer(f, STORE_HEARTBEAT, shown(f, 5, "other", true));
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    for (int i = 0; i < 20000 && f->candidate.breaker.state == BREAKER_CLOSED; i++) {
+        if (pending(f, STORE_READ))
+            answer(f, STORE_READ, (struct store_reply){.status = GAVEL_ERR_STORE_UNAVAILABLE});
+        pass(f, 1); /* nobody answers a listing */
+    }
+    assert_int_equal(f->candidate.breaker.state, BREAKER_OPEN);
+    for (int i = 0; i < 60000 && !pending(f, STORE_READ); i++)
+        pass(f, 1);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
+}
+
+static void test_a_heartbeat_says_the_highest_epoch_and_the_terms(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request request;
+
+    f->config.settings.policy = GAVEL_POLICY_PRIORITY;
+    f->config.settings.min_mandate_ms = 123;
+    f->config.settings.preempt = true;
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
+    request = *sent(f, STORE_HEARTBEAT);
+    assert_int_equal(request.campaign.epoch_at_least, 5);
+    assert_int_equal(request.campaign.policy, GAVEL_POLICY_PRIORITY);
+    assert_int_equal(request.campaign.min_mandate_ms, 123);
+    assert_true(request.campaign.preempts);
+    assert_int_equal(request.campaign.renews_epoch, 0);
+}
+
+static void test_ineligible_and_back_are_said_once_each(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
+    assert_false(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    assert_false(sent(f, STORE_HEARTBEAT)->registration.eligible);
+    answer(f, STORE_HEARTBEAT, shown(f, 5, "other", true));
+    assert_int_equal(calls_within(f, 2000, shown(f, 5, "other", true)), 0);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = true});
+    assert_true(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    answer(f, STORE_HEARTBEAT, shown(f, 5, "other", true));
+    assert_int_equal(calls_within(f, 2000, shown(f, 5, "other", true)), 0);
+}
+
+static void test_who_leads_and_resigns_goes_on_standing(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    resign(f);
+    assert_null(sent(f, STORE_HEARTBEAT));
+    work_stopped(f);
+    answer(f, STORE_RELEASE, shown(f, 8, "other", true));
+    list_nobody(f);
+    assert_null(pending(f, STORE_HEARTBEAT)); /* it has said so */
+    assert_true(f->candidate.is_standing);
+}
+
+static void test_another_leader_is_looked_at_once_and_watched(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply named;
+
+    follow(f);
+    tell(f, shown(f, 8, "third", true));
+    assert_null(find(f, CANDIDATE_CALL)); /* all of them are told at once */
+    assert_true(candidate_wake_at(&f->candidate) <= ns_from_ms(f->now + 500));
+    (void)await(f, STORE_READ);
+    named = shown(f, 8, "third", true);
+    named.record.process.pid = 99;
+    answer(f, STORE_READ, named);
+    assert_int_equal(find(f, CANDIDATE_WATCH)->watch.process.pid, 99);
+    tell(f, shown(f, 8, "third", true)); /* names no process */
+    assert_null(find(f, CANDIDATE_UNWATCH));
+    (void)await(f, STORE_CANDIDATES);
+    list_nobody(f);
+    assert_int_equal(calls_within(f, 5000, shown(f, 8, "third", true)), 0);
+}
+
+/* "other" leads, and we watch its process. */
+static struct nonce watch(struct fixture *f)
+{
+    struct store_reply named;
+
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    (void)await(f, STORE_READ);
+    named = shown(f, 5, "other", true);
+    named.record.process.pid = 99;
+    answer(f, STORE_READ, named);
+    return find(f, CANDIDATE_WATCH)->watch.nonce;
+}
+
+static void test_a_death_is_told_to_the_store(void **state)
+{
+    struct fixture *f = *state;
+    struct nonce nonce = watch(f);
+
+    feed(f, (struct candidate_event){.kind = CANDIDATE_HOLDER_DIED, .holder_died = {.nonce = nonce}});
+    assert_int_equal(sent(f, STORE_DIED)->record.epoch, 5);
+    assert_int_equal(sent(f, STORE_DIED)->record.process.pid, 99);
+    assert_int_equal(sent(f, STORE_DIED)->session, 1);
+    f->actions.count = 0;
+    (void)await(f, STORE_DIED); /* nobody answered the first */
+    answer(f, STORE_DIED, (struct store_reply){.session = 1});
+    assert_non_null(pending(f, STORE_READ));
+    answer(f, STORE_READ, shown(f, 8, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
+static void test_the_death_of_a_former_leader_is_not_told_of_its_successor(void **state)
+{
+    struct fixture *f = *state;
+    struct nonce nonce = watch(f);
+    struct store_reply named;
+
+    tell(f, shown(f, 8, "third", true));
+    (void)await(f, STORE_READ);
+    named = shown(f, 8, "third", true);
+    named.record.process.pid = 100;
+    answer(f, STORE_READ, named);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_HOLDER_DIED, .holder_died = {.nonce = nonce}});
+    assert_null(pending(f, STORE_DIED));
+}
+
+static void test_a_death_waits_for_a_session(void **state)
+{
+    struct fixture *f = *state;
+    struct nonce nonce = watch(f);
+
+    open_session(f, 0);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_HOLDER_DIED, .holder_died = {.nonce = nonce}});
+    assert_null(pending(f, STORE_DIED));
+    open_session(f, 2);
+    tick(f);
+    assert_int_equal(sent(f, STORE_DIED)->session, 2);
+}
+
+static void test_a_takeover_delay_is_waited_for_after_a_loss(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms lost_at;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    follow(f);
+    assert_true(f->candidate.said.is_patient);
+    tell(f, lost(f, 8));
+    lost_at = f->now;
+    assert_int_equal(candidate_wake_at(&f->candidate), ns_from_ms(lost_at + 1000));
+    assert_false(await(f, STORE_HEARTBEAT).campaign.is_patient);
+    assert_int_equal(f->now, lost_at + 1000);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    assert_true(sent(f, STORE_HEARTBEAT)->campaign.is_patient); /* for the next time */
+}
+
+static void test_patience_returns_when_another_leads(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    follow(f);
+    tell(f, lost(f, 8));
+    (void)await(f, STORE_HEARTBEAT);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "third", true));
+    assert_true(sent(f, STORE_HEARTBEAT)->campaign.is_patient);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "third", true));
+}
+
+static void test_a_takeover_delay_ends_with_the_vacancy(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    follow(f);
+    tell(f, lost(f, 8));
+    pass(f, 500);
+    tell(f, shown(f, 9, "third", true));
+    tell(f, lost(f, 11)); /* another vacancy has a wait of its own */
+    pass(f, 900);
+    assert_true(f->candidate.is_patient);
+    pass(f, 200);
+    assert_false(f->candidate.is_patient);
+}
+
+static void test_a_vacancy_without_a_loss_needs_no_wait(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    follow(f);
+    tell(f, shown(f, 8, "other", false));
+    pass(f, 2000);
+    assert_true(f->candidate.is_patient); /* the store grants it all the same */
+}
+
+/* Candidates whose policy is by id, that observe for a second. */
+static void begin_cold(struct fixture *f)
+{
+    f->config.settings.policy = GAVEL_POLICY_LEXICOGRAPHIC;
+    f->config.settings.observation_ms = 1000;
+    begin(f);
+    assert_false(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    assert_false(sent(f, STORE_HEARTBEAT)->registration.eligible);
+    answer(f, STORE_HEARTBEAT, shown(f, 0, "", false));
+    answer(f, STORE_READ, shown(f, 0, "", false));
+    list_nobody(f);
+}
+
+static void list(struct fixture *f, const char *id, bool is_eligible)
+{
+    struct registration other = {.instance = 5, .beats = 1, .eligible = is_eligible};
+
+    (void)await(f, STORE_CANDIDATES);
+    (void)strcpy(other.id, id);
+    answer(f, STORE_CANDIDATES, (struct store_reply){.registrations = &other, .registration_count = 1});
+}
+
+static void test_who_observes_does_not_stand(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_cold(f);
+    pass(f, 990);
+    assert_false(f->candidate.is_standing);
+    list(f, "worse", true); /* it lists anew when it has observed */
+    assert_in_range(f->now, 1000, 1020);
+    assert_true(await(f, STORE_HEARTBEAT).campaign.stands);
+    assert_in_range(f->now, 1000, 1030);
+}
+
+static void test_a_better_one_that_observes_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms listed_at;
+
+    begin_cold(f);
+    pass(f, 990);
+    list(f, "a", false);
+    listed_at = f->now;
+    while (!f->candidate.is_standing && f->now < 10000) {
+        if (pending(f, STORE_HEARTBEAT)) /* that it has observed */
+            answer(f, STORE_HEARTBEAT, shown(f, 0, "", false));
+        keep_alive(f);
+        tick(f);
+    }
+    /* A whole observation by our clock, and one stagger for what it takes to say so. */
+    assert_in_range(f->now, listed_at + 1100, listed_at + 1105);
+}
+
+static void test_who_joins_at_a_cold_start_and_sees_an_election_stands_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_cold(f);
+    pass(f, 990);
+    list(f, "a", false);
+    pass(f, 100);
+    assert_false(f->candidate.is_standing);
+    tell(f, shown(f, 4, "a", true));
+    assert_true(f->candidate.is_standing);
+}
+
+static void test_an_election_before_the_observation_ended_waits_for_it(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_cold(f);
+    tell(f, shown(f, 4, "a", true));
+    pass(f, 900);
+    assert_false(f->candidate.is_standing);
+    pass(f, 200);
+    assert_true(f->candidate.is_standing);
+}
+
+static void test_an_id_in_use_is_tried_again_and_then_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply in_use = {.status = GAVEL_ERR_ID_IN_USE, .other_instance = 3, .message = "in use"};
+
+    begin(f);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    while (!pending(f, STORE_LEAVE) && f->now < 20000) {
+        if (pending(f, STORE_HEARTBEAT))
+            answer(f, STORE_HEARTBEAT, in_use);
+        list_nobody(f);
+        pass(f, 1);
+    }
+    answer(f, STORE_LEAVE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND});
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_ID_IN_USE);
+    assert_true(f->now > 3000 + 2 * TTL_MS); /* not before a session that nobody keeps open has ended */
+}
+
+static void test_nobody_asks_the_leader_to_hand_over_without_a_session(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    open_session(f, 0);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_ENSURE,
+                                     .ensure = {.epoch = 5, .force = true, .desired = ""}});
+    assert_null(pending(f, STORE_ASK));
+    open_session(f, 2);
+    pass(f, 600); /* a look that is under way may take its time */
+    assert_non_null(pending(f, STORE_ASK));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_is_sent_by_time),
+        TEST(test_a_leader_sends_nothing_by_time),
+        TEST(test_it_joins_before_a_session_is_open),
+        TEST(test_a_new_session_is_told_who_we_are),
+        TEST(test_another_session_while_a_heartbeat_is_under_way_is_told_anew),
+        TEST(test_a_heartbeat_without_an_answer_is_sent_again),
+        TEST(test_a_breaker_that_held_a_heartbeat_back_is_closed_by_a_look),
+        TEST(test_a_list_that_fails_does_not_shut_the_breaker_for_good),
+        TEST(test_a_heartbeat_says_the_highest_epoch_and_the_terms),
+        TEST(test_ineligible_and_back_are_said_once_each),
+        TEST(test_who_leads_and_resigns_goes_on_standing),
+        TEST(test_another_leader_is_looked_at_once_and_watched),
+        TEST(test_a_death_is_told_to_the_store),
+        TEST(test_the_death_of_a_former_leader_is_not_told_of_its_successor),
+        TEST(test_a_death_waits_for_a_session),
+        TEST(test_a_takeover_delay_is_waited_for_after_a_loss),
+        TEST(test_patience_returns_when_another_leads),
+        TEST(test_a_takeover_delay_ends_with_the_vacancy),
+        TEST(test_a_vacancy_without_a_loss_needs_no_wait),
+        TEST(test_who_observes_does_not_stand),
+        TEST(test_a_better_one_that_observes_is_waited_for),
+        TEST(test_who_joins_at_a_cold_start_and_sees_an_election_stands_at_once),
+        TEST(test_an_election_before_the_observation_ended_waits_for_it),
+        TEST(test_an_id_in_use_is_tried_again_and_then_given_up),
+        TEST(test_nobody_asks_the_leader_to_hand_over_without_a_session),
+    };
+
+    return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
+}
