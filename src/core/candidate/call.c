@@ -54,8 +54,11 @@ static bool is_led(const struct candidate *c, gavel_ns *ret_until)
     *ret_until = NEVER;
     if (holds_mandate(c))
         return true;
-    if (c->has_sessions) /* who holds it has an open session, or the store would have said so */
-        return c->seen.is_known && c->seen.record.held && !c->seen.is_holder_dead;
+    /* Who holds it has an open session, unless there is news that we have not seen; if it is ours, nobody
+     * leads as yet. */
+    if (c->has_sessions)
+        return c->seen.is_known && c->seen.record.held && !c->seen.is_holder_dead && !c->is_ours &&
+               !c->has_news;
     return c->seen.is_known && observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now,
                                                    ret_until) == VACANCY_NONE;
 }

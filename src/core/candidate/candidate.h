@@ -182,8 +182,9 @@ struct candidate_action {
         struct gavel_event event;
         struct {
             uint64_t epoch;
-            gavel_ns stop_at;  /* is_leader() turns false */
-            gavel_ns deadline; /* the work has stopped */
+            gavel_ns stop_at;      /* is_leader() turns false */
+            gavel_ns deadline;     /* the work has stopped */
+            gavel_ns term_ends_at; /* the deadline never moves beyond this; NEVER: no limit */
         } mandate;
         struct {
             uint64_t epoch;
@@ -266,6 +267,7 @@ struct candidate {
     bool has_followed;   /* somebody, maybe we, has led since we joined: the record has changed */
     bool is_leader_down; /* and this was reported */
     bool is_watching;
+    bool has_news;   /* of a session: a hint came, and no look was answered since */
     bool is_hurried; /* a hint or a death asked for the next look: send nothing else with it */
     struct nonce watched;
     struct peers peers;
@@ -283,6 +285,7 @@ struct candidate {
     /* what we say when we campaign: stand.c */
     bool is_standing;
     bool is_patient;
+    gavel_ns stood_at;     /* when our turn came at a cold start */
     struct campaign said;  /* in the newest heartbeat … */
     uint64_t said_session; /* … which was answered in this session; 0: it was not */
 

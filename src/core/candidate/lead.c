@@ -86,6 +86,7 @@ static void publish(struct candidate *c)
     action->mandate.epoch = c->epoch;
     action->mandate.stop_at = c->stop_at;
     action->mandate.deadline = c->deadline;
+    action->mandate.term_ends_at = term_ends_at(c);
 }
 
 /* A claim was answered: the mandate is ours, counted from when the claim was sent. That of a session counts
@@ -101,7 +102,8 @@ void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record
     c->mandate_at = sent_at;
     c->listed_at = NEVER;
     c->wish_epoch = 0;
-    c->look_at = NEVER;
+    if (!c->has_sessions) /* a look that is due there may be what closes the breaker */
+        c->look_at = NEVER;
     fence_note(&c->fence, c->epoch, c->now);
     if (c->has_sessions)
         lead_follow_session(c);

@@ -30,6 +30,7 @@ void registry_beat(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_HEARTBEAT);
     struct registration *r = &request.registration;
+    bool is_urgent = c->has_sessions && holds_mandate(c); /* a new epoch, say */
     bool is_rival_silent =
         c->rival_instance != 0 && c->now - c->rival_since > ns_from_ms(c->settings.candidate_timeout_ms);
 
@@ -44,7 +45,7 @@ void registry_beat(struct candidate *c)
     request.replaces_instance = is_rival_silent ? c->rival_instance : 0;
     if (c->has_sessions)
         request.campaign = stand_campaign(c);
-    if (!call_send(c, SLOT_BEAT, &request, false, &c->beat_at))
+    if (!call_send(c, SLOT_BEAT, &request, is_urgent, &c->beat_at))
         return;
     c->beats++;
     c->said = request.campaign;

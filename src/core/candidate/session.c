@@ -118,7 +118,7 @@ static void observe(struct candidate *c, const struct sight *sight)
     struct observation *seen = &c->seen;
     const struct record before = seen->record;
     bool is_same_mandate = seen->is_found && sight->is_found && before.epoch == sight->record->epoch;
-    bool is_new = !seen->is_known || c->seen_session != sight->session || seen->is_found != sight->is_found ||
+    bool is_new = !seen->is_known || seen->is_found != sight->is_found ||
                   (sight->is_found && before.version != sight->record->version);
 
     if (is_new)
@@ -183,6 +183,7 @@ void session_read_done(struct candidate *c, const struct store_reply *reply)
         event->leader = reply->record.holder;
         event->epoch = reply->record.epoch;
     }
+    c->has_news = false;
     if (!session_see(c, &sight))
         c->look_at = ns_min(c->look_at, c->now + retry_delay(c));
 }

@@ -30,10 +30,17 @@ static bool may_stand(const struct candidate *c)
 }
 
 /*
- * When the policy lets us stand. Of those that stand the store chooses the
- * best at once, so the ranks need no stagger among them. One is left, for what
- * it takes to say that one stands: whoever is better began before us.
+ * What the policy makes us wait beyond the others. Of those that stand the
+ * store chooses the best at once, so the ranks need no stagger among them. One
+ * is left, for what it takes to say that one stands: whoever is better has
+ * begun before us.
  */
+static gavel_ns head_start(const struct candidate *c, const struct peers_ranking *ranking)
+{
+    return peers_rank(&c->peers, ranking) > 0 ? ns_from_ms(c->settings.stagger_ms) : 0;
+}
+
+/* When the policy lets us stand. */
 static gavel_ns turn_comes_at(const struct candidate *c)
 {
     const struct peers_ranking ranking = {
@@ -44,23 +51,31 @@ static gavel_ns turn_comes_at(const struct candidate *c)
         .excluded = "",
         .observation = cold_observed(c),
     };
-    gavel_ns at = cold_all_stand_at(c, &ranking, c->standing_at);
 
     if (!cold_is_going_on(c))
         return c->now;
-    if (peers_rank(&c->peers, &ranking) > 0)
-        at += ns_from_ms(c->settings.stagger_ms);
-    return at;
+    return cold_all_stand_at(c, &ranking, c->standing_at) + head_start(c, &ranking);
 }
 
 /* When our patience with a group that has lost its leader ends; NEVER if it has not. */
 static gavel_ns patience_ends_at(const struct candidate *c)
 {
     const struct record *record = &c->seen.record;
+    const struct peers_ranking ranking = {
+        .policy = c->settings.policy,
+        .id = c->id,
+        .priority = c->priority,
+        .first_choice = "",
+        .excluded = record->holder,      /* or it has come back since */
+        .observation = cold_observed(c), /* who was listed as one that looks on may stand by now */
+    };
 
-    if (!c->seen.is_known || record->held || record->done || record->loss == GAVEL_LOSS_NONE)
+    if (!c->seen.is_known || c->seen_session != c->session.number || !c->is_standing || record->held ||
+        record->done || record->loss == GAVEL_LOSS_NONE)
         return NEVER;
-    return c->seen.seen_at + ns_from_ms(c->settings.takeover_delay_ms);
+    /* At a cold start all wait from their turn on, not from when each came to see the vacancy. */
+    return ns_max(c->seen.seen_at, c->stood_at) + ns_from_ms(c->settings.takeover_delay_ms) +
+           head_start(c, &ranking);
 }
 
 static void consider_patience(struct candidate *c)
@@ -69,11 +84,8 @@ static void consider_patience(struct candidate *c)
 
     if (c->settings.takeover_delay_ms == 0)
         return;
-    if (holds_mandate(c) || (c->seen.is_known && c->seen.record.held))
-        c->is_patient = true;
-    else if (c->now >= ends_at)
-        c->is_patient = false;
-    else if (c->is_patient)
+    c->is_patient = c->now < ends_at;
+    if (ends_at != NEVER && c->is_patient)
         c->claim_at = ns_min(c->claim_at, ends_at);
 }
 
@@ -91,6 +103,8 @@ void stand_consider(struct candidate *c)
         c->is_standing = c->now >= at;
         if (!c->is_standing)
             c->claim_at = at;
+        else if (cold_is_going_on(c))
+            c->stood_at = c->now;
     }
     consider_patience(c);
     ASSERT(c->claim_at > c->now); /* or nothing would be gained by being woken then */

@@ -46,7 +46,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = c->settle_at = NEVER;
     c->death_at = c->leave_at = NEVER;
     c->now = c->doorbell_at = c->nudged_at = INT64_MIN / 2;
-    c->hold_back_until = INT64_MIN / 2;
+    c->hold_back_until = c->stood_at = INT64_MIN / 2;
     return GAVEL_OK;
 }
 
@@ -78,7 +78,7 @@ static void doorbell(struct candidate *c)
     if (!takes_part(c))
         return;
     c->doorbell_at = at;
-    c->is_hurried = true;
+    c->is_hurried = c->has_news = true;
     c->look_at = ns_min(c->look_at, at);
     if (c->state == CANDIDATE_LEADING)
         c->list_at = ns_min(c->list_at, at);
@@ -100,6 +100,8 @@ static void told(struct candidate *c, const struct candidate_event *event)
         return;
     (void)session_see(c, &sight); /* an old one is of no use */
     nudge(c);
+    if (c->breaker.state == BREAKER_HALF_OPEN)
+        c->look_at = ns_min(c->look_at, c->now); /* only that closes it */
 }
 
 static void holder_died(struct candidate *c, struct nonce nonce)

@@ -75,7 +75,7 @@ static void stop_work(struct candidate *c)
     ASSERT(c->state == CANDIDATE_STOPPING);
     action->mandate.epoch = 0;
     action->mandate.stop_at = 0;
-    action->mandate.deadline = c->deadline;
+    action->mandate.deadline = action->mandate.term_ends_at = c->deadline;
     event = emit(c, GAVEL_EVENT_LOST_LEADERSHIP);
     event->epoch = c->epoch;
     event->reason = c->reason;
@@ -157,7 +157,8 @@ static void session_release_done(struct candidate *c, enum gavel_status status,
         c->settle_at = c->now + retry_delay(c);
         return;
     }
-    c->is_ours = false;
+    if (c->seen.record.epoch <= c->epoch) /* else we were granted another while the answer was under way */
+        c->is_ours = false;
     if (status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
         (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
     stop_end(c, status == GAVEL_OK);

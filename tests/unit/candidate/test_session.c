@@ -73,6 +73,20 @@ static void test_the_release_may_elect_again_with_a_new_epoch(void **state)
     assert_int_equal(f->candidate.epoch, 9);
 }
 
+static void test_a_release_whose_answer_is_overtaken_by_a_grant_elects(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    resign(f);
+    work_stopped(f);
+    tell(f, shown(f, 9, "me", true)); /* the next one has given up already */
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+    answer(f, STORE_RELEASE, shown(f, 8, "other", true)); /* as it was then */
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    assert_int_equal(f->candidate.epoch, 9);
+}
+
 static void test_an_old_push_brings_back_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -578,6 +592,7 @@ int main(void)
         TEST(test_a_push_and_a_read_elect),
         TEST(test_a_push_before_the_first_heartbeat_was_answered_elects_nobody),
         TEST(test_the_release_may_elect_again_with_a_new_epoch),
+        TEST(test_a_release_whose_answer_is_overtaken_by_a_grant_elects),
         TEST(test_an_old_push_brings_back_nothing),
         TEST(test_an_epoch_that_was_given_up_is_not_taken_up_again),
         TEST(test_a_push_that_is_repeated_starts_the_work_once),

@@ -129,6 +129,58 @@ static void test_a_breaker_that_held_a_heartbeat_back_is_closed_by_a_look(void *
     assert_false(await(f, STORE_HEARTBEAT).campaign.stands);
 }
 
+/* "other" leads, and so many calls have failed that the breaker is open, for longer than a minute. */
+static void open_breaker(struct fixture *f)
+{
+    f->config.settings.breaker_reset_ms = 90000;
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = true});
+    for (int i = 0; i < 20000 && f->candidate.breaker.state == BREAKER_CLOSED; i++)
+        pass(f, 1); /* nobody answers */
+    assert_int_equal(f->candidate.breaker.state, BREAKER_OPEN);
+    pass(f, 5000);
+}
+
+static void test_a_push_closes_the_breaker_by_a_look(void **state)
+{
+    struct fixture *f = *state;
+
+    open_breaker(f);
+    tell(f, shown(f, 8, "third", true));
+    assert_non_null(pending(f, STORE_READ));
+    answer(f, STORE_READ, shown(f, 8, "third", true));
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
+}
+
+static void test_a_leader_asks_for_a_new_epoch_through_an_open_breaker(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.max_mandate_ms = 8000;
+    f->config.settings.breaker_reset_ms = 90000;
+    lead(f);
+    f->candidate.breaker.state = BREAKER_OPEN;
+    f->candidate.breaker.retry_at = ns_from_ms(f->now + 90000);
+    f->candidate.breaker.failed_at = ns_from_ms(f->now + 80000);
+    assert_int_equal(await(f, STORE_HEARTBEAT).campaign.renews_epoch, 7);
+}
+
+static void test_news_that_no_look_has_shown_yet_is_looked_for_again_soon(void **state)
+{
+    struct fixture *f = *state;
+
+    open_breaker(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    assert_non_null(pending(f, STORE_READ)); /* which nobody answers */
+    f->actions.count = 0;
+    (void)await(f, STORE_READ);
+    answer(f, STORE_READ, shown(f, 8, "me", true));
+    (void)await(f, STORE_HEARTBEAT); /* what the breaker had held back */
+    answer(f, STORE_HEARTBEAT, shown(f, 8, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
 static void test_a_list_that_fails_does_not_shut_the_breaker_for_good(void **state)
 {
     struct fixture *f = *state;
@@ -323,6 +375,43 @@ static void test_a_takeover_delay_ends_with_the_vacancy(void **state)
     assert_false(f->candidate.is_patient);
 }
 
+static void test_a_vacancy_that_a_new_session_shows_has_a_wait_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    follow(f);
+    tell(f, lost(f, 8));
+    pass(f, 1100);
+    assert_false(f->candidate.is_patient);
+    open_session(f, 2); /* what else was missed is not known yet */
+    tick(f);
+    assert_true(sent(f, STORE_HEARTBEAT)->campaign.is_patient);
+    answer(f, STORE_HEARTBEAT, lost(f, 11));
+    assert_true(f->candidate.is_patient);
+}
+
+static void test_a_better_one_is_first_after_a_takeover_delay(void **state)
+{
+    struct fixture *f = *state;
+    struct registration better = {.instance = 5, .eligible = true, .id = "a"};
+    gavel_ms lost_at;
+
+    f->config.settings.takeover_delay_ms = 1000;
+    f->config.settings.policy = GAVEL_POLICY_LEXICOGRAPHIC;
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    tell(f, shown(f, 6, "third", true));
+    (void)await(f, STORE_CANDIDATES);
+    answer(f, STORE_CANDIDATES, (struct store_reply){.registrations = &better, .registration_count = 1});
+    tell(f, lost(f, 8));
+    lost_at = f->now;
+    while (f->candidate.is_patient && f->now < lost_at + 5000)
+        pass(f, 1);
+    assert_int_equal(f->now, lost_at + 1000 + 100);
+}
+
 static void test_a_vacancy_without_a_loss_needs_no_wait(void **state)
 {
     struct fixture *f = *state;
@@ -386,6 +475,30 @@ static void test_a_better_one_that_observes_is_waited_for(void **state)
     }
     /* A whole observation by our clock, and one stagger for what it takes to say so. */
     assert_in_range(f->now, listed_at + 1100, listed_at + 1105);
+}
+
+static void test_at_a_cold_start_a_takeover_delay_counts_from_our_turn(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms stood_at;
+
+    f->config.settings.takeover_delay_ms = 1500;
+    f->config.settings.policy = GAVEL_POLICY_LEXICOGRAPHIC;
+    f->config.settings.observation_ms = 1000;
+    begin(f);
+    answer(f, STORE_HEARTBEAT, lost(f, 4)); /* by a power cut */
+    answer(f, STORE_READ, lost(f, 4));
+    while (!f->candidate.is_standing && f->now < 5000) {
+        list_nobody(f);
+        pass(f, 1);
+    }
+    stood_at = f->now;
+    assert_true(stood_at >= 1000);
+    while (f->candidate.is_patient && f->now < 9000) {
+        list_nobody(f);
+        pass(f, 1);
+    }
+    assert_in_range(f->now, stood_at + 1498, stood_at + 1500);
 }
 
 static void test_who_joins_at_a_cold_start_and_sees_an_election_stands_at_once(void **state)
@@ -455,6 +568,9 @@ int main(void)
         TEST(test_another_session_while_a_heartbeat_is_under_way_is_told_anew),
         TEST(test_a_heartbeat_without_an_answer_is_sent_again),
         TEST(test_a_breaker_that_held_a_heartbeat_back_is_closed_by_a_look),
+        TEST(test_a_push_closes_the_breaker_by_a_look),
+        TEST(test_a_leader_asks_for_a_new_epoch_through_an_open_breaker),
+        TEST(test_news_that_no_look_has_shown_yet_is_looked_for_again_soon),
         TEST(test_a_list_that_fails_does_not_shut_the_breaker_for_good),
         TEST(test_a_heartbeat_says_the_highest_epoch_and_the_terms),
         TEST(test_ineligible_and_back_are_said_once_each),
@@ -466,9 +582,12 @@ int main(void)
         TEST(test_a_takeover_delay_is_waited_for_after_a_loss),
         TEST(test_patience_returns_when_another_leads),
         TEST(test_a_takeover_delay_ends_with_the_vacancy),
+        TEST(test_a_vacancy_that_a_new_session_shows_has_a_wait_of_its_own),
+        TEST(test_a_better_one_is_first_after_a_takeover_delay),
         TEST(test_a_vacancy_without_a_loss_needs_no_wait),
         TEST(test_who_observes_does_not_stand),
         TEST(test_a_better_one_that_observes_is_waited_for),
+        TEST(test_at_a_cold_start_a_takeover_delay_counts_from_our_turn),
         TEST(test_who_joins_at_a_cold_start_and_sees_an_election_stands_at_once),
         TEST(test_an_election_before_the_observation_ended_waits_for_it),
         TEST(test_an_id_in_use_is_tried_again_and_then_given_up),
