@@ -67,12 +67,14 @@ void cold_begin(struct world *world)
     struct record *record = &store->record;
     unsigned former = (unsigned)prng_below(&world->streams[STREAM_COLD], world->profile.candidates);
     gavel_ns lease = ns_from_ms(world->profile.worst.lease_ms);
+    gavel_ns expires_in;
 
     if (!world->profile.has_former_leader)
         return;
     store->is_found = true;
     store->holder_slot = SLOTS_MAX; /* nobody who lives */
-    store->expires_at = sim_store_now(world) + world_between(world, STREAM_COLD, 0, lease);
+    expires_in = world_between(world, STREAM_COLD, 0, lease);
+    store->expires_at = sim_store_now(world) + expires_in;
     record->epoch = record->version = world->referee.last_epoch = FORMER_EPOCH;
     record->held = true;
     record->lease_ms = world->profile.worst.lease_ms;
@@ -82,12 +84,19 @@ void cold_begin(struct world *world)
         record->process = (struct process_id){.boot_id = "host-0", .pid = 1, .pid_ns = 1};
     (void)snprintf(record->holder, sizeof record->holder, "%c",
                    (char)('a' + former)); /* as process.c names it */
+    if (!world->profile.has_sessions)
+        return;
+    /* Under its own name nobody could come back before its session has ended. */
+    (void)snprintf(record->holder, sizeof record->holder, "former");
+    granting_former_leader(world, expires_in);
 }
 
 static bool is_better(const struct world *world, const struct process *a, const struct process *b)
 {
     if (world->profile.settings[0].policy == GAVEL_POLICY_PRIORITY && a->priority != b->priority)
         return a->priority > b->priority;
+    if (world->profile.settings[0].policy == GAVEL_POLICY_PRIORITY && world->profile.has_sessions)
+        return false; /* whoever was first of those */
     return strcmp(a->id, b->id) < 0;
 }
 
@@ -100,7 +109,7 @@ void referee_first_granted(struct world *world, const struct process *process)
     for (unsigned i = 1; i < world->profile.candidates; i++)
         if (is_better(world, &world->processes[i], best))
             best = &world->processes[i];
-    if (process != best)
+    if (process != best && is_better(world, best, process))
         violate(world, INVARIANT_COLD, "%s is the first to lead although %s came within the window",
                 process->label, best->label);
 }

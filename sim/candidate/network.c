@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FASTEST (50 * NS_PER_US)
-
-static struct message *take_message(struct world *world)
+struct message *network_message(struct world *world)
 {
     struct message *message = world->free_messages;
 
@@ -24,6 +22,8 @@ static struct message *take_message(struct world *world)
         world->all_messages = message;
     }
     message->is_void = false;
+    message->kind = MESSAGE_CALL;
+    message->session = 0;
     return message;
 }
 
@@ -56,8 +56,7 @@ static const struct gavel_settings *settings_of(const struct world *world, unsig
     return &world->profile.settings[slot];
 }
 
-/* The longest way of a message when nothing is wrong: two of them fit well into a call. */
-static gavel_ns calm_delay(const struct world *world, unsigned slot)
+gavel_ns network_calm_delay(const struct world *world, unsigned slot)
 {
     return ns_min(ns_from_ms(settings_of(world, slot)->call_timeout_ms) / 8, 5 * NS_PER_MS);
 }
@@ -65,8 +64,8 @@ static gavel_ns calm_delay(const struct world *world, unsigned slot)
 /* One way through the network: mostly quick, sometimes about a time-out late, sometimes leases. */
 static gavel_ns draw_delay(struct world *world, unsigned slot)
 {
-    gavel_ns calm = calm_delay(world, slot);
-    gavel_ns delay = world_between(world, STREAM_NETWORK, FASTEST, ns_max(calm, FASTEST));
+    gavel_ns calm = network_calm_delay(world, slot);
+    gavel_ns delay = world_between(world, STREAM_NETWORK, NETWORK_FASTEST, ns_max(calm, NETWORK_FASTEST));
     gavel_ns timeout = ns_from_ms(settings_of(world, slot)->call_timeout_ms);
     gavel_ns lease = ns_from_ms(settings_of(world, slot)->lease_ms);
     gavel_ns late = prng_chance(&world->streams[STREAM_NETWORK], 700)
@@ -83,9 +82,15 @@ static gavel_ns draw_delay(struct world *world, unsigned slot)
 /* What becomes of reads, heartbeats and listings would drown the story. */
 static bool is_told(enum store_op op) { return op != STORE_READ && op < STORE_HEARTBEAT; }
 
-static bool is_away(const struct world *world)
+bool network_is_away(const struct world *world)
 {
     return world->outage == OUTAGE_AWAY && world->now < world->outage_until;
+}
+
+static bool is_renewal(const struct message *message)
+{
+    return message->kind == MESSAGE_KEEP ||
+           (message->kind == MESSAGE_CALL && message->request.op == STORE_RENEW);
 }
 
 /*
@@ -99,11 +104,11 @@ static gavel_ns spring_ambush(struct world *world, const struct message *message
     gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
     gavel_ns late = world_between(world, STREAM_NETWORK, timeout / 2, timeout - timeout / 16);
 
-    if (world->ambushed != process || message->request.op != STORE_RENEW || message->reply.status != GAVEL_OK)
+    if (world->ambushed != process || !is_renewal(message) || message->reply.status != GAVEL_OK)
         return 0;
     world->ambushed = NULL;
     process->is_cut_one_way = false;
-    process->cut_from = world->now + late + calm_delay(world, message->slot);
+    process->cut_from = world->now + late + network_calm_delay(world, message->slot);
     process->cut_until = process->cut_from + 2 * ns_from_ms(settings_of(world, message->slot)->lease_ms);
     TRACE(world, process, "gets a late answer to its last renewal, and then loses the store");
     return late;
@@ -175,12 +180,23 @@ static gavel_ns delay_of_hand_overs(struct world *world, const struct message *m
     return is_late && (message->request.op == STORE_CLAIM || message->request.op == STORE_RELEASE) ? late : 0;
 }
 
+static bool is_write(const struct message *message)
+{
+    return message->kind == MESSAGE_CALL && message->request.op != STORE_READ &&
+           message->request.op != STORE_CANDIDATES;
+}
+
 static void travel(struct world *world, struct message *message)
 {
     gavel_ns delay = draw_delay(world, message->slot) + delay_of_onlookers(world, message) +
                      delay_of_hand_overs(world, message);
 
-    world_push(world, world->now + delay, EVENT_APPLY, message->slot)->message = message;
+    gavel_ns at = world->now + delay;
+    struct process *process = &world->processes[message->slot];
+
+    if (world->profile.has_sessions && is_write(message)) /* none of a session overtakes another */
+        at = process->written_at = ns_max(at, process->written_at);
+    world_push(world, at, EVENT_APPLY, message->slot)->message = message;
 }
 
 /* The request leaves the process, unless its time is over: then nobody would begin it. */
@@ -195,9 +211,14 @@ static void send(struct world *world, struct message *message)
         network_free(world, message);
         return;
     }
+    /* A session is opened once, and carries out its writes once. */
+    if (world->profile.has_sessions && (is_write(message) || message->kind == MESSAGE_OPEN))
+        is_duplicate = false;
     if (is_duplicate) {
-        struct message *copy = take_message(world);
+        struct message *copy = network_message(world);
 
+        copy->kind = message->kind;
+        copy->session = message->session;
         copy->slot = message->slot;
         copy->incarnation = message->incarnation;
         copy->call = message->call;
@@ -206,7 +227,8 @@ static void send(struct world *world, struct message *message)
         copy->request = message->request;
         travel(world, copy);
     }
-    if (is_lost || is_away(world) || (process_is_cut(process, world->now) && !process->is_cut_one_way)) {
+    if (is_lost || network_is_away(world) ||
+        (process_is_cut(process, world->now) && !process->is_cut_one_way)) {
         if (is_told(message->request.op))
             TRACE(world, process, "the %s is lost on its way", store_op_name(message->request.op));
         network_free(world, message);
@@ -222,7 +244,7 @@ static void arrive(struct world *world, struct message *message)
     bool is_applied = prng_chance(&world->streams[STREAM_NETWORK], 500);
     enum gavel_status status = draw_failure(world);
 
-    if (message->is_void || is_away(world)) {
+    if (message->is_void || network_is_away(world)) {
         network_free(world, message);
         return;
     }
@@ -244,7 +266,7 @@ static void arrive(struct world *world, struct message *message)
 void network_call(struct world *world, struct process *process, uint64_t call,
                   const struct store_request *request)
 {
-    struct message *message = take_message(world);
+    struct message *message = network_message(world);
     bool is_held_up = world_fault(world, STREAM_NETWORK, FAULT_STALL, 30);
     gavel_ns hold_up = world_between(world, STREAM_NETWORK, 0,
                                      ns_from_ms(settings_of(world, process->slot)->call_timeout_ms));
@@ -256,11 +278,50 @@ void network_call(struct world *world, struct process *process, uint64_t call,
     message->request.group = "group"; /* the request outlives the candidate that lent the name */
     message->sent_at = clock_local(&process->clock, world->now);
     message->wall_ms = ms_from_ns(message->sent_at);
+    message->session = process->session.number;
+    if (world->profile.has_sessions && message->session == 0 && request->op == STORE_HEARTBEAT) {
+        network_forget(world, process);
+        process->waiting = message;
+        return;
+    }
     if (!is_held_up) {
         send(world, message);
         return;
     }
     world_push(world, world->now + hold_up, EVENT_SEND, process->slot)->message = message;
+}
+
+void network_forget(struct world *world, struct process *process)
+{
+    if (process->waiting)
+        network_free(world, process->waiting);
+    process->waiting = NULL;
+}
+
+void network_flush(struct world *world, struct process *process)
+{
+    struct message *message = process->waiting;
+
+    process->waiting = NULL;
+    if (!message)
+        return;
+    message->session = process->session.number;
+    message->sent_at = clock_local(&process->clock, world->now);
+    send(world, message);
+}
+
+void network_session(struct world *world, struct process *process, enum message_kind kind, uint64_t number)
+{
+    struct message *message = network_message(world);
+
+    memset(&message->request, 0, sizeof message->request);
+    message->kind = kind;
+    message->session = number;
+    message->slot = process->slot;
+    message->incarnation = process->incarnation;
+    message->sent_at = clock_local(&process->clock, world->now);
+    message->request.give_up_at = NEVER;
+    send(world, message);
 }
 
 void network_take(struct world *world, const struct event *event)
@@ -284,7 +345,7 @@ void network_ring(struct world *world, struct process *process, const char *addr
         struct process *other = &world->processes[i];
         bool is_lost = world_fault(world, STREAM_NETWORK, FAULT_BELL, 300);
         bool is_late = world_fault(world, STREAM_NETWORK, FAULT_BELL, 100);
-        gavel_ns delay = world_between(world, STREAM_NETWORK, FASTEST, NS_PER_MS);
+        gavel_ns delay = world_between(world, STREAM_NETWORK, NETWORK_FASTEST, NS_PER_MS);
 
         if (strcmp(other->address, address) != 0 || !other->is_alive || is_lost)
             continue;
@@ -306,7 +367,7 @@ void network_ring_all(struct world *world, struct process *process)
 
 void network_write(struct world *world, struct process *process, uint64_t epoch)
 {
-    gavel_ns delay = world_between(world, STREAM_WORK, FASTEST, 2 * NS_PER_MS);
+    gavel_ns delay = world_between(world, STREAM_WORK, NETWORK_FASTEST, 2 * NS_PER_MS);
     gavel_ns late = world_between(world, STREAM_WORK, 0, 3 * ns_from_ms(world->profile.worst.lease_ms));
 
     if (world_fault(world, STREAM_WORK, FAULT_DELAY, 100))
@@ -321,11 +382,15 @@ void network_settle(struct world *world)
 
         if (event->kind != EVENT_SEND && event->kind != EVENT_APPLY && event->kind != EVENT_REPLY)
             continue;
-        if (event->at > world->now + calm_delay(world, event->slot))
+        if (event->at > world->now + network_calm_delay(world, event->slot))
             event->message->is_void = true;
     }
-    for (unsigned i = 0; i < world->profile.slots; i++)
-        world->processes[i].cut_until = 0;
+    for (unsigned i = 0; i < world->profile.slots; i++) {
+        struct process *process = &world->processes[i];
+
+        process->cut_until = 0;
+        process->written_at = ns_min(process->written_at, world->now + network_calm_delay(world, i));
+    }
     world->outage = OUTAGE_NONE;
     world->ambushed = NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "sim/candidate/network.h"
+#include "sim/candidate/session.h"
 #include "sim/candidate/trace.h"
 #include "sim/candidate/work.h"
 #include "sim/candidate/world.h"
@@ -81,6 +82,14 @@ void process_done(struct process *process)
     process->is_alive = false;
 }
 
+struct process_id process_identity(const struct process *process)
+{
+    struct process_id identity = {.pid = process->pid, .pid_ns = 1, .start_ticks = process->incarnation};
+
+    (void)snprintf(identity.boot_id, sizeof identity.boot_id, "host-%u", process->host);
+    return identity;
+}
+
 void process_start(struct world *world, struct process *process)
 {
     struct candidate_event event = {.kind = CANDIDATE_START};
@@ -93,6 +102,7 @@ void process_start(struct world *world, struct process *process)
         .settings = world->profile.settings[process->slot],
         .clock = world->profile.clock,
         .is_guarded = world->profile.is_guarded,
+        .has_sessions = world->profile.has_sessions,
         .seed = prng_next(&world->streams[STREAM_PROCESS]),
         .wall_ms = ms_from_ns(clock_local(&process->clock, world->now)),
     };
@@ -107,15 +117,16 @@ void process_start(struct world *world, struct process *process)
     process->spins = 0;
     process->mandate_epoch = 0;
     process->work_runs = false;
+    process->fenced_epoch = 0;
     process->watchdog_waits = false;
     process->is_watching = false;
-    config.process =
-        (struct process_id){.pid = process->pid, .pid_ns = 1, .start_ticks = process->incarnation};
-    (void)snprintf(config.process.boot_id, sizeof config.process.boot_id, "host-%u", process->host);
+    config.process = process_identity(process);
     status = candidate_init(&process->candidate, &config, NULL);
     ASSERT(status == GAVEL_OK);
     process->is_alive = true;
     TRACE(world, process, "joins the group (process %d)", (int)process->pid);
+    network_forget(world, process);
+    session_begin(world, process);
     process_step(world, process, &event);
 }
 
@@ -133,7 +144,12 @@ void process_die(struct world *world, struct process *process, const char *why)
     if (world->profile.is_guarded && process->candidate.state != CANDIDATE_ENDED) {
         gavel_ns delay = world_between(world, STREAM_GUARD, NS_PER_MS, 50 * NS_PER_MS);
 
-        world_push(world, world->now + delay, EVENT_RELEASE, process->slot)->nonce = process->candidate.nonce;
+        struct event *event = world_push(world, world->now + delay, EVENT_RELEASE, process->slot);
+
+        if (world->profile.has_sessions)
+            event->number = process->session.number;
+        else
+            event->nonce = process->candidate.nonce;
     }
     process_done(process);
     process->died_at = world->now;
@@ -174,6 +190,7 @@ static void carry_out(struct world *world, struct process *process, const struct
 {
     switch (action->kind) {
     case CANDIDATE_CALL:
+        referee_check_call(world, process, &action->call.request);
         if (action->call.request.op == STORE_RELEASE && process->work_runs)
             violate(world, INVARIANT_ORDER, "%s releases its mandate while its work still runs",
                     process->label);
@@ -189,8 +206,7 @@ static void carry_out(struct world *world, struct process *process, const struct
             referee_stopped(world, process, action->event.status);
         break;
     case CANDIDATE_MANDATE:
-        work_mandate(world, process, action->mandate.epoch, action->mandate.stop_at,
-                     action->mandate.deadline);
+        work_mandate(world, process, action);
         break;
     case CANDIDATE_WORK_START:
         work_start(world, process, action->work_start.epoch);
@@ -216,16 +232,29 @@ static void carry_out(struct world *world, struct process *process, const struct
     }
 }
 
+/* Whether it may wait without an end: for its store to speak, or for its work to stop. */
+static bool is_at_rest(const struct process *process)
+{
+    const struct candidate *candidate = &process->candidate;
+
+    if (!candidate->has_sessions)
+        return false;
+    return candidate->state == CANDIDATE_STANDBY ||
+           (candidate->state == CANDIDATE_STOPPING && candidate->is_work_running);
+}
+
 /* Sees to it that the candidate is woken in time; an event that comes earlier is asked again when it
  * comes. */
 static void plan_tick(struct world *world, struct process *process)
 {
-    gavel_ns wake_at = candidate_wake_at(&process->candidate);
+    gavel_ns wake_at = session_wake_at(process);
     bool is_late = world_fault(world, STREAM_PROCESS, FAULT_STALL, 20);
     gavel_ns late =
         world_between(world, STREAM_PROCESS, 0, ns_from_ms(process->candidate.settings.heartbeat_ms));
     gavel_ns at;
 
+    if (wake_at == NEVER && is_at_rest(process))
+        return;
     if (wake_at == NEVER)
         violate(world, INVARIANT_STUCK, "%s is %s and would never be woken again", process->label,
                 candidate_state_name(process->candidate.state));
@@ -241,6 +270,7 @@ static void plan_tick(struct world *world, struct process *process)
 void process_step(struct world *world, struct process *process, struct candidate_event *event)
 {
     event->now = clock_local(&process->clock, world->now);
+    event->session = process->session;
     candidate_step(&process->candidate, event, &world->actions);
     for (size_t i = 0; i < world->actions.count; i++)
         carry_out(world, process, &world->actions.items[i]);
@@ -262,14 +292,14 @@ static void tick(struct world *world, struct process *process, uint64_t number)
     if (number != process->tick_number)
         return;
     process->tick_at = NEVER;
-    if (now < candidate_wake_at(&process->candidate)) {
+    if (now < session_wake_at(process)) {
         plan_tick(world, process);
         return;
     }
     process_step(world, process, &event);
     if (!process->is_alive)
         return;
-    process->spins = candidate_wake_at(&process->candidate) <= now ? process->spins + 1 : 0;
+    process->spins = session_wake_at(process) <= now ? process->spins + 1 : 0;
     if (process->spins > SPINS_MAX)
         violate(world, INVARIANT_STUCK, "%s is %s and wants to be woken at once, again and again",
                 process->label, candidate_state_name(process->candidate.state));
@@ -280,6 +310,24 @@ void process_freeze(struct world *world, struct process *process, gavel_ns until
     TRACE(world, process, "is frozen for %.3f s", (double)(until - world->now) / (double)NS_PER_S);
     process->frozen_until = until;
     (void)world_push(world, until, EVENT_RESUME, process->slot);
+    if (world->profile.has_sessions && world->profile.is_guarded) {
+        gavel_ns delay = world_between(world, STREAM_GUARD, NS_PER_MS, 50 * NS_PER_MS);
+
+        if (prng_chance(&world->streams[STREAM_GUARD], 800))
+            (void)world_push(world, world->now + delay, EVENT_FENCE, process->slot);
+    }
+}
+
+void process_fence(struct world *world, struct process *process)
+{
+    if (!process->is_alive || !process_is_frozen(process, world->now) || !process->work_runs)
+        return;
+    TRACE(world, process, "its guard has ended its work, since it is frozen");
+    process->work_runs = false;
+    process->fenced_epoch = process->candidate.epoch;
+    if (process->mandate_epoch == 0) /* it was told to stop before that */
+        (void)world_push(world, world->now, EVENT_TOLD, process->slot);
+    granting_close_dead(world, process->session.number);
 }
 
 void process_resume(struct world *world, struct process *process)
@@ -297,17 +345,59 @@ void process_resume(struct world *world, struct process *process)
         process_die(world, process, "is aborted by its watchdog: it was frozen past its deadline");
 }
 
+/* Whether the answer to this call is still of interest. */
+static bool candidate_awaits(const struct candidate *candidate, uint64_t call)
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (candidate->calls[i].is_pending && candidate->calls[i].id == call)
+            return true;
+    return false;
+}
+
 /* Reads, heartbeats and listings are many, and few stories turn on them. */
 static bool is_about_mandate(enum store_op op)
 {
     return op == STORE_CLAIM || op == STORE_RENEW || op == STORE_RELEASE;
 }
 
+static void take_answer(struct world *world, struct process *process, const struct message *message)
+{
+    struct candidate_event input = {.kind = CANDIDATE_REPLY};
+    struct breaker before = process->candidate.breaker;
+
+    input.reply.call = message->call;
+    input.reply.reply = &message->reply;
+    if (message->reply.status != GAVEL_OK && is_about_mandate(message->request.op))
+        TRACE(world, process, "is told %s to its %s", gavel_status_name(message->reply.status),
+              store_op_name(message->request.op));
+    process_step(world, process, &input);
+    if (process->is_alive)
+        referee_check_breaker(world, process, &before, message);
+}
+
+/* What the store sends: an answer, or something that nobody has asked for. */
+static void take_message(struct world *world, struct process *process, const struct message *message)
+{
+    bool is_call = message->kind == MESSAGE_CALL;
+    bool is_awaited = is_call && candidate_awaits(&process->candidate, message->call);
+    bool shows = message->kind == MESSAGE_PUSH || (is_awaited && message->request.op != STORE_CANDIDATES);
+    uint64_t was_epoch = process->mandate_epoch;
+    uint64_t was_version = process->candidate.version;
+
+    if (is_call)
+        take_answer(world, process, message);
+    else if (message->kind == MESSAGE_PUSH)
+        session_pushed(world, process, message);
+    else
+        session_answered(world, process, message);
+    if (process->is_alive && world->profile.has_sessions && shows)
+        referee_check_shown(world, process, message, was_epoch, was_version);
+}
+
 /* Events for the event loop of a process, which may be late. */
 static void take_in_loop(struct world *world, struct process *process, const struct event *event)
 {
     struct candidate_event input = {.kind = CANDIDATE_DOORBELL};
-    struct breaker before = process->candidate.breaker;
 
     if (world->now < process->stalled_until) {
         heap_defer(&world->heap, event, process->stalled_until);
@@ -318,16 +408,11 @@ static void take_in_loop(struct world *world, struct process *process, const str
         tick(world, process, event->number);
         return;
     case EVENT_REPLY:
-        input.kind = CANDIDATE_REPLY;
-        input.reply.call = event->message->call;
-        input.reply.reply = &event->message->reply;
-        if (event->message->reply.status != GAVEL_OK && is_about_mandate(event->message->request.op))
-            TRACE(world, process, "is told %s to its %s", gavel_status_name(event->message->reply.status),
-                  store_op_name(event->message->request.op));
-        process_step(world, process, &input);
-        if (process->is_alive)
-            referee_check_breaker(world, process, &before, event->message);
+        take_message(world, process, event->message);
         network_free(world, event->message);
+        return;
+    case EVENT_KEEP:
+        session_take(world, process, event);
         return;
     case EVENT_DEATH:
         input.kind = CANDIDATE_HOLDER_DIED;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 struct event;
+struct message;
 struct world;
 
 struct process {
@@ -49,14 +50,25 @@ struct process {
     uint64_t mandate_epoch; /* 0: none */
     gavel_ns stop_at;       /* local time */
     gavel_ns deadline;      /* local time */
+    gavel_ns term_ends_at;  /* local time; the deadline never moves beyond */
     bool work_runs;
     uint64_t work_number;
-    bool watchdog_waits; /* its event is under way */
+    uint64_t fenced_epoch; /* its guard has ended the work of this epoch, and starts none for it */
+    bool watchdog_waits;   /* its event is under way */
 
     /* the process whose death it waits for */
     bool is_watching;
     int32_t watched_pid;
     struct nonce watched;
+
+    /* its session, if the store has them: session.c */
+    struct store_session session;
+    uint64_t opening; /* the number that it asks for; void once it has one */
+    uint64_t keep_number;
+    uint64_t told_version; /* the highest that was pushed, or looked for */
+    uint64_t told_wish;
+    gavel_ns written_at;     /* real time: when its newest write arrives; none overtakes another */
+    struct message *waiting; /* a heartbeat that goes out when a session is open */
 
     struct candidate candidate;
 };
@@ -67,6 +79,9 @@ void processes_begin(struct world *world);
 /* A new incarnation joins the group. */
 void process_start(struct world *world, struct process *process);
 
+/* As the records of its store name it. */
+struct process_id process_identity(const struct process *process);
+
 /* Frees what a process owns; safe on a zeroed one. */
 void process_done(struct process *process);
 
@@ -75,6 +90,8 @@ void process_die(struct world *world, struct process *process, const char *why);
 
 /* Nothing in it runs until `until`. */
 void process_freeze(struct world *world, struct process *process, gavel_ns until);
+/* Its guard, which is not frozen, ends its work, and closes its session as that of a dead process. */
+void process_fence(struct world *world, struct process *process);
 void process_resume(struct world *world, struct process *process);
 
 /* Feeds an event to its candidate and carries out the actions. */

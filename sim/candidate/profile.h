@@ -56,7 +56,8 @@ struct profile {
     enum store_clock clock;
     bool sees_processes; /* candidates on one host are told of each other's death */
     unsigned hosts;
-    bool is_guarded; /* work is done by a guard, which releases when its process has died */
+    bool has_sessions; /* the store grants mandates to sessions; else candidates claim leases */
+    bool is_guarded;   /* work is done by a guard, which releases when its process has died */
     struct gavel_settings settings[SLOTS_MAX];
     struct gavel_settings worst; /* the longest of each time, from which the bounds of the run follow */
     gavel_ns cold_start;    /* all start within this time, and nothing else happens; 0: an ordinary run */

@@ -60,7 +60,7 @@ void referee_check_exclusive(struct world *world, const struct process *process)
     }
 }
 
-static struct grant *grant_of(struct world *world, uint64_t epoch)
+struct grant *referee_grant(struct world *world, uint64_t epoch)
 {
     struct grant *grant = &world->referee.grants[epoch % GRANTS_KEPT];
 
@@ -100,52 +100,69 @@ static bool may_be_preempted(const struct world *world, unsigned slot)
 {
     const struct gavel_settings *settings = &world->profile.settings[slot];
 
+    if (world->profile.has_sessions) /* then these are the group's */
+        return world->granting.preempts && world->granting.policy != GAVEL_POLICY_FIRST;
     return settings->preempt && settings->policy != GAVEL_POLICY_FIRST;
 }
 
-void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
-                     unsigned previous_slot)
+void referee_granted(struct world *world, const struct grant *granted, unsigned previous_slot)
 {
     struct referee *referee = &world->referee;
-    struct grant *grant = &referee->grants[epoch % GRANTS_KEPT];
-    const struct process *process = &world->processes[message->slot];
+    const struct process *process = &world->processes[granted->slot];
+    unsigned long long epoch = granted->epoch;
 
-    if (epoch <= referee->last_epoch)
+    if (granted->epoch <= referee->last_epoch)
         violate(world, INVARIANT_S1, "%s is granted epoch %llu after epoch %llu was granted", process->label,
-                (unsigned long long)epoch, (unsigned long long)referee->last_epoch);
+                epoch, (unsigned long long)referee->last_epoch);
     if (referee->is_done)
         violate(world, INVARIANT_DONE, "%s is granted epoch %llu of a group that is done", process->label,
-                (unsigned long long)epoch);
+                epoch);
     if (referee->grant_count == 0)
         referee_first_granted(world, process);
-    referee->last_epoch = epoch;
+    referee->last_epoch = granted->epoch;
     referee->grant_count++;
-    *grant = (struct grant){
-        .epoch = epoch, .slot = message->slot, .incarnation = message->incarnation, .at = world->now};
+    referee->grants[granted->epoch % GRANTS_KEPT] = *granted;
     if (previous_slot == SLOTS_MAX || !is_stable(world) || may_be_preempted(world, previous_slot))
         return;
-    if (previous_slot == message->slot && world->profile.settings[message->slot].max_mandate_ms > 0)
+    if (previous_slot == granted->slot && world->profile.settings[granted->slot].max_mandate_ms > 0)
         return;
     violate(world, INVARIANT_L2, "%s replaces %s as epoch %llu although nothing is wrong", process->label,
-            world->processes[previous_slot].label, (unsigned long long)epoch);
+            world->processes[previous_slot].label, epoch);
 }
 
-void referee_check_delay(struct world *world, const struct message *message)
+/* Whether the last leader was lost less than the takeover delay of this one ago. */
+static bool is_early(const struct world *world, const struct grant *granted)
 {
     const struct sim_store *store = &world->store;
-    const struct gavel_settings *settings = &world->profile.settings[message->slot];
+    const struct gavel_settings *settings = &world->profile.settings[granted->slot];
     gavel_ns delay = ns_shrink(ns_from_ms(settings->takeover_delay_ms), settings->drift_ppm);
-    const struct grant *grant = grant_of(world, store->record.epoch);
-    bool is_same = grant && grant->slot == message->slot && grant->incarnation == message->incarnation;
 
     if (!rates_keep_the_bound(world) || !store->is_found || store->record.held ||
-        store->record.loss == GAVEL_LOSS_NONE || is_same)
+        store->record.loss == GAVEL_LOSS_NONE)
+        return false;
+    return world->now - store->lost_at < delay;
+}
+
+void referee_check_early(struct world *world, const struct grant *granted)
+{
+    const struct sim_store *store = &world->store;
+
+    if (!is_early(world, granted))
         return;
-    if (world->now - store->lost_at < delay)
-        violate(world, INVARIANT_DELAY,
-                "%s replaces a leader that was lost (%s) %.3f s ago; the takeover delay is %.3f s",
-                world->processes[message->slot].label, gavel_loss_name(store->record.loss),
-                (double)(world->now - store->lost_at) / (double)NS_PER_S, (double)delay / (double)NS_PER_S);
+    violate(world, INVARIANT_DELAY,
+            "%s replaces a leader that was lost (%s) %.3f s ago; the takeover delay is %lld ms",
+            world->processes[granted->slot].label, gavel_loss_name(store->record.loss),
+            (double)(world->now - store->lost_at) / (double)NS_PER_S,
+            (long long)world->profile.settings[granted->slot].takeover_delay_ms);
+}
+
+void referee_check_delay(struct world *world, const struct grant *granted)
+{
+    const struct grant *grant = referee_grant(world, world->store.record.epoch);
+    bool is_same = grant && grant->slot == granted->slot && grant->incarnation == granted->incarnation;
+
+    if (!is_same)
+        referee_check_early(world, granted);
 }
 
 /* Whether nobody of that id has lived since `from`; a heartbeat may have been under way for a moment. */
@@ -190,7 +207,7 @@ static void check_best(struct world *world, const struct process *process)
 void referee_handed_over(struct world *world, const struct process *process)
 {
     const struct candidate *machine = &process->candidate;
-    const struct grant *grant = grant_of(world, machine->epoch);
+    const struct grant *grant = referee_grant(world, machine->epoch);
 
     if (machine->wish_epoch == machine->epoch)
         world->referee.wished_epoch = machine->epoch;
@@ -200,9 +217,9 @@ void referee_handed_over(struct world *world, const struct process *process)
     if (!world->is_quiet)
         return;
     /* A mandate that was renewed as a new epoch began with the first of them. */
-    for (const struct grant *before = grant_of(world, grant->epoch - 1);
+    for (const struct grant *before = referee_grant(world, grant->epoch - 1);
          before && before->slot == process->slot && before->incarnation == process->incarnation;
-         before = grant_of(world, grant->epoch - 1))
+         before = referee_grant(world, grant->epoch - 1))
         grant = before;
     if (was_dead_before(world, machine->successor, grant->at))
         violate(world, INVARIANT_L2, "%s hands over to %s, which was dead before that mandate began",
@@ -219,7 +236,7 @@ void referee_renewed(struct world *world, const struct message *message, uint64_
 
 void referee_mandate(struct world *world, const struct process *process, uint64_t epoch)
 {
-    const struct grant *grant = grant_of(world, epoch);
+    const struct grant *grant = referee_grant(world, epoch);
 
     world->referee.leader_seen_at = world->now; /* it may hand over again before the next probe */
     if (!grant)
@@ -291,7 +308,9 @@ void referee_check_candidate(struct world *world, struct process *process)
         if (candidate->calls[i].is_pending && candidate->calls[i].give_up_at <= now)
             violate(world, INVARIANT_STUCK, "%s still waits for the answer to a %s that is overdue",
                     process->label, store_op_name(candidate->calls[i].op));
-    if (candidate_is_leader(candidate, now) != work_believes(process, now))
+    referee_check_session(world, process);
+    if (candidate_is_leader(candidate, now) != work_believes(process, now) &&
+        candidate->epoch > process->fenced_epoch)
         violate(world, INVARIANT_ORDER, "%s %s itself the leader but has published the opposite",
                 process->label, candidate_is_leader(candidate, now) ? "takes" : "does not take");
     if (world->events > EVENTS_MAX)
@@ -308,8 +327,7 @@ static bool may_open(const struct candidate *candidate)
     return candidate->breaker.state != BREAKER_CLOSED || failures >= candidate->settings.breaker_threshold;
 }
 
-/* Alive, in the list, past observing, and allowed to lead; and no twin, dead by now, may have its id. */
-static bool is_survivor(const struct world *world, const struct process *process)
+bool referee_is_survivor(const struct world *world, const struct process *process)
 {
     return process->is_alive && process->candidate.is_registered &&
            process->candidate.state >= CANDIDATE_STANDBY && process->is_eligible && !process->is_stop_asked &&
@@ -345,7 +363,7 @@ static gavel_ns gap_allowed(const struct world *world)
     free = world->store.record.held || world->store.record.loss != GAVEL_LOSS_NONE ? bounds.gap_killed_ms
                                                                                    : bounds.gap_resign_ms;
     for (unsigned i = 0; i < world->profile.candidates; i++) {
-        if (!is_survivor(world, &world->processes[i]))
+        if (!referee_is_survivor(world, &world->processes[i]))
             continue;
         survivors++;
         closed += !may_open(&world->processes[i].candidate);
@@ -367,7 +385,8 @@ static gavel_ns gap_allowed(const struct world *world)
 void referee_quiet(struct world *world)
 {
     world->referee.leader_seen_at = world->now;
-    world->referee.gap_allowed = gap_allowed(world);
+    world->referee.gap_allowed =
+        world->profile.has_sessions ? referee_session_gap(world) : gap_allowed(world);
     TRACE(world, NULL, "all faults end; a leader must be there within %.3f s",
           (double)world->referee.gap_allowed / (double)NS_PER_S);
 }

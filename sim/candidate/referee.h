@@ -32,6 +32,7 @@
     X(BREAKER, "breaker", "a breaker is closed by an answer about the mandate that was asked for after it opened") \
     X(DELAY,   "delay",   "a leader that was lost is not replaced before the takeover delay is over")         \
     X(DONE,    "done",    "a group that is done has no mandate after, and who is told so knows it")           \
+    X(SHOWN,   "shown",   "a leader to whom its store shows another one, or nobody, stops at once")            \
     X(ORDER,   "order",   "work starts after the mandate, once, and a release comes after it has stopped")    \
     X(STUCK,   "stuck",   "a candidate always knows when to be woken, and waking it helps")                   \
     X(ASSERT,  "assert",  "no assertion fails")
@@ -47,6 +48,7 @@ struct grant {
     uint64_t epoch;
     unsigned slot;
     uint32_t incarnation;
+    uint64_t session; /* 0: of a store without them */
     gavel_ns at;
 };
 
@@ -79,6 +81,7 @@ struct world;
 struct process;
 struct message;
 struct breaker;
+struct store_request;
 
 /* "S1", … and the sentence. */
 extern const struct named invariants[];
@@ -94,14 +97,43 @@ bool referee_is_active(const struct world *world, const struct process *process)
 void referee_check_exclusive(struct world *world, const struct process *process);
 
 /*
- * The store granted a claim; previous_slot is the leader it replaces, SLOTS_MAX
+ * The store granted a mandate; previous_slot is the leader it replaces, SLOTS_MAX
  * if there was none or it was asked to go.
  */
-void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
-                     unsigned previous_slot);
+void referee_granted(struct world *world, const struct grant *granted, unsigned previous_slot);
 
-/* A claim is about to be granted: whether it replaces a leader that was lost, and too early. */
-void referee_check_delay(struct world *world, const struct message *message);
+/* A mandate is about to be granted: whether it replaces a leader that was lost, and too early. */
+void referee_check_delay(struct world *world, const struct grant *granted);
+
+/* The same, whoever it replaces. */
+void referee_check_early(struct world *world, const struct grant *granted);
+
+/* The mandate with this epoch; NULL if none was granted, or long ago. */
+struct grant *referee_grant(struct world *world, uint64_t epoch);
+
+/* Alive, in the list, past observing, and allowed to lead; and no twin, dead by now, may have its id. */
+bool referee_is_survivor(const struct world *world, const struct process *process);
+
+/*
+ * referee_session.c: a session is about to be granted the mandate of a lost
+ * leader. What the store has been told of its patience may be old, so it
+ * counts what the candidate knows by now.
+ */
+void referee_check_patience(struct world *world, const struct grant *granted);
+
+/* A candidate of a session calls its store: whether it may ask for that. */
+void referee_check_call(struct world *world, const struct process *process,
+                        const struct store_request *request);
+
+/* After each step: its mandate, if it has one, is of the session that is open. */
+void referee_check_session(struct world *world, const struct process *process);
+
+/* A record was shown to a process in its session; `was_epoch` is what it led with before. */
+void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
+                         uint64_t was_epoch, uint64_t was_version);
+
+/* How long the quiet phase may go without a leader, in real time. */
+gavel_ns referee_session_gap(const struct world *world);
 
 /*
  * cold.c: turns some runs into cold starts, with their initial state; the first

@@ -35,7 +35,7 @@ static void trace_profile(struct world *world, uint64_t seed)
         }
     }
     TRACE(world, NULL, "seed %llu: %u candidates, store with %s, %s: %s", (unsigned long long)seed,
-          p->candidates, clocks[p->clock], mood_name(p->mood), faults);
+          p->candidates, p->has_sessions ? "sessions" : clocks[p->clock], mood_name(p->mood), faults);
     for (unsigned i = 0; i < p->slots; i++) {
         const struct gavel_settings *s = &p->settings[i];
 
@@ -72,7 +72,17 @@ static void take(struct world *world, const struct event *event)
         network_take(world, event);
         break;
     case EVENT_RELEASE:
-        sim_store_release_for_the_dead(world, event->slot, event->nonce);
+        if (world->profile.has_sessions)
+            granting_close_dead(world, event->number);
+        else
+            sim_store_release_for_the_dead(world, event->slot, event->nonce);
+        break;
+    case EVENT_FENCE:
+        if (world->processes[event->slot].incarnation == event->incarnation)
+            process_fence(world, &world->processes[event->slot]);
+        break;
+    case EVENT_EXPIRE:
+        granting_expire(world, event->number);
         break;
     case EVENT_WRITE:
         work_write(world, event);

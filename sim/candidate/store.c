@@ -85,6 +85,7 @@ static enum gavel_status claim(struct world *world, const struct message *messag
     bool is_wished = record->epoch != 0 &&
                      (record->wish_epoch == record->epoch || world->referee.wished_epoch == record->epoch);
     unsigned previous_slot = store->is_found && !is_wished ? store->holder_slot : SLOTS_MAX;
+    struct grant grant = {.slot = message->slot, .incarnation = message->incarnation, .at = world->now};
 
     if (PLANTED(CLAIM_IGNORES_DONE))
         is_done = false;
@@ -96,7 +97,7 @@ static enum gavel_status claim(struct world *world, const struct message *messag
         return GAVEL_OK;
     if (is_claim_refused(world, request))
         return GAVEL_ERR_CONFLICT;
-    referee_check_delay(world, message);
+    referee_check_delay(world, &grant);
     if (record->epoch < newest)
         record->epoch = newest;
     record->epoch++;
@@ -115,7 +116,8 @@ static enum gavel_status claim(struct world *world, const struct message *messag
     store->is_found = true;
     store->holder_slot = message->slot;
     begin_lease(world, message);
-    referee_granted(world, message, record->epoch, previous_slot);
+    grant.epoch = record->epoch;
+    referee_granted(world, &grant, previous_slot);
     return GAVEL_OK;
 }
 
@@ -185,7 +187,7 @@ void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct n
             network_ring(world, &world->processes[slot], world->processes[i].address);
 }
 
-static enum gavel_status ask(struct world *world, const struct message *message)
+enum gavel_status sim_store_ask(struct world *world, const struct message *message)
 {
     struct record *record = &world->store.record;
     const struct record *wish = &message->request.record;
@@ -288,7 +290,7 @@ static enum gavel_status apply(struct world *world, struct message *message)
     case STORE_RELEASE:
         return release(world, message);
     case STORE_ASK:
-        return ask(world, message);
+        return sim_store_ask(world, message);
     case STORE_HEARTBEAT:
         return heartbeat(world, message);
     case STORE_LEAVE:
@@ -309,6 +311,10 @@ void sim_store_apply(struct world *world, struct message *message)
     struct store_reply *reply = &message->reply;
     const struct record *record = &world->store.record;
 
+    if (world->profile.has_sessions) {
+        granting_apply(world, message);
+        return;
+    }
     reply->registrations = NULL;
     reply->registration_count = 0;
     reply->status = apply(world, message);

@@ -34,6 +34,9 @@ void sim_store_begin(struct world *world);
 /* Carries out the request of the message and fills in its reply. */
 void sim_store_apply(struct world *world, struct message *message);
 
+/* A wish for another leader is written into the record; also of a store with sessions. */
+enum gavel_status sim_store_ask(struct world *world, const struct message *message);
+
 /* What the guard of a dead process does: releases by the nonce of its newest claim, and rings all others. */
 void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct nonce nonce);
 

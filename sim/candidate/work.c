@@ -11,7 +11,7 @@ bool work_believes(const struct process *process, gavel_ns local)
 {
     if (PLANTED(IS_LEADER_WITHOUT_CLOCK))
         return process->mandate_epoch != 0;
-    return process->mandate_epoch != 0 && local < process->stop_at;
+    return process->mandate_epoch > process->fenced_epoch && local < process->stop_at;
 }
 
 /* A watchdog is a timer too and may be late; the stop margin is there for that. */
@@ -24,13 +24,27 @@ static gavel_ns watchdog_at(struct world *world, const struct process *process)
     return world_has(world, FAULT_STALL) ? at + late : at;
 }
 
-void work_mandate(struct world *world, struct process *process, uint64_t epoch, gavel_ns stop_at,
-                  gavel_ns deadline)
+void work_follow_session(struct world *world, struct process *process)
 {
+    const struct gavel_settings *s = &process->candidate.settings;
+    gavel_ns deadline = process->session.deadline - ns_from_ms(s->stop_margin_ms);
+
+    if (process->mandate_epoch == 0)
+        return;
+    process->deadline = ns_min(deadline, process->term_ends_at);
+    process->stop_at = process->deadline - ns_from_ms(s->stop_grace_ms);
+    referee_check_exclusive(world, process);
+}
+
+void work_mandate(struct world *world, struct process *process, const struct candidate_action *action)
+{
+    uint64_t epoch = action->mandate.epoch;
+
     if (epoch != 0) {
         referee_mandate(world, process, epoch);
-        process->stop_at = stop_at;
-        process->deadline = deadline;
+        process->stop_at = action->mandate.stop_at;
+        process->deadline = action->mandate.deadline;
+        process->term_ends_at = action->mandate.term_ends_at;
     }
     if (epoch != process->mandate_epoch)
         TRACE(world, process, epoch ? "may lead, epoch %llu" : "may no longer lead",
@@ -89,9 +103,13 @@ void work_stop(struct world *world, struct process *process, enum gavel_reason r
 
     TRACE(world, process, "must stop its work: %s", gavel_reason_name(reason));
     process->deadline = deadline;
+    referee_demoted(world, process, gavel_reason_name(reason));
+    if (!process->work_runs) { /* its guard has ended it */
+        (void)world_push(world, world->now, EVENT_TOLD, process->slot);
+        return;
+    }
     world_push(world, world->now + took + (overruns ? longer : 0), EVENT_STOPPED, process->slot)->number =
         process->work_number;
-    referee_demoted(world, process, gavel_reason_name(reason));
 }
 
 static void look_at_deadline(struct world *world, struct process *process)

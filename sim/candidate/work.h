@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+struct candidate_action;
 struct event;
 struct process;
 struct world;
@@ -22,10 +23,12 @@ struct world;
 bool work_believes(const struct process *process, gavel_ns local);
 
 /* The actions MANDATE, WORK_START and WORK_STOP of a candidate. */
-void work_mandate(struct world *world, struct process *process, uint64_t epoch, gavel_ns stop_at,
-                  gavel_ns deadline);
+void work_mandate(struct world *world, struct process *process, const struct candidate_action *action);
 void work_start(struct world *world, struct process *process, uint64_t epoch);
 void work_stop(struct world *world, struct process *process, enum gavel_reason reason, gavel_ns deadline);
+
+/* The deadline of the session has moved, and with it that of the mandate. */
+void work_follow_session(struct world *world, struct process *process);
 
 /* STOPPED, WATCHDOG and ACT events of a process that runs. */
 void work_take(struct world *world, struct process *process, const struct event *event);

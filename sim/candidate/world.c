@@ -50,6 +50,7 @@ static void empty(struct world *world)
     world->outage = OUTAGE_NONE;
     world->outage_until = 0;
     world->ambushed = NULL;
+    world->next_session = 0;
     memset(&world->resource, 0, sizeof world->resource);
     memset(&world->referee, 0, sizeof world->referee);
     world->is_quiet = false;
@@ -86,7 +87,9 @@ void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_
         world->profile.faults |= FAULT_BIT(FAULT_FINISH) & ~without;
     cold_draw(world);
     draw_guard(world);
+    world->profile.has_sessions = prng_chance(&world->streams[STREAM_SESSION], 500);
     sim_store_begin(world);
+    granting_begin(world);
     cold_begin(world);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/prng.h"
 #include "core/candidate/candidate.h"
+#include "sim/candidate/granting.h"
 #include "sim/candidate/process.h"
 #include "sim/candidate/profile.h"
 #include "sim/candidate/referee.h"
@@ -33,6 +34,7 @@ enum event_kind {
     EVENT_REPLY,    /* an answer reaches its process */
     EVENT_BELL,     /* a doorbell rings */
     EVENT_RELEASE,  /* the guard of a process that died has ended its work and releases for it */
+    EVENT_FENCE,    /* the guard of a frozen process ends its work and closes its session */
     EVENT_DEATH,    /* a process is told that the one it watches is dead */
     EVENT_STOPPED,  /* work has stopped; number is which work */
     EVENT_TOLD,     /* its candidate is told so */
@@ -40,6 +42,8 @@ enum event_kind {
     EVENT_WATCHDOG, /* checks whether work runs past its deadline */
     EVENT_ACT,      /* work does something to the resource */
     EVENT_WRITE,    /* which reaches the resource; number is the epoch */
+    EVENT_KEEP,     /* a process opens its session or keeps it open */
+    EVENT_EXPIRE,   /* the store looks whether a session has expired; number is the session */
     EVENT_RESUME,   /* a frozen process runs again */
     EVENT_FAULT,    /* something goes wrong */
     EVENT_QUIET,    /* from now on nothing does */
@@ -56,6 +60,7 @@ enum stream {
     STREAM_FINISH,
     STREAM_COLD,
     STREAM_GUARD,
+    STREAM_SESSION,
     STREAM_COUNT
 };
 
@@ -70,6 +75,8 @@ struct world {
     struct prng streams[STREAM_COUNT];
     struct process processes[SLOTS_MAX];
     struct sim_store store;
+    struct granting granting; /* what it has beside its record, with sessions */
+    uint64_t next_session;
     struct message *free_messages;
     struct message *all_messages;
     enum outage outage;

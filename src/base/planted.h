@@ -43,7 +43,16 @@
     X(PREEMPT_FIRST_HEARD,     "preempt-first-heard",     "a leader hands over to the best candidate that it has heard of so far") \
     X(BREAKER_OLD_ANSWER,      "breaker-old-answer",      "a breaker is closed by an answer that was under way when it opened") \
     X(BREAKER_RESET_ONLY,      "breaker-reset-only",      "an open breaker waits for its reset time although nobody leads") \
-    X(LOSS_AS_HANDOVER,        "loss-as-handover",        "a release on behalf of the dead is taken for a hand-over")
+    X(LOSS_AS_HANDOVER,        "loss-as-handover",        "a release on behalf of the dead is taken for a hand-over") \
+    X(SESSION_FROM_ANSWER,     "session-from-answer",     "the deadline of a session is counted from the answer to a keep-alive") \
+    X(MANDATE_OUTLIVES_SESSION, "mandate-outlives-session", "a leader goes on when another session is open than that of its mandate") \
+    X(OLD_PUSH_ELECTS,         "old-push-elects",         "a push that is late brings back a mandate that was given up") \
+    X(STANDS_WHILE_OBSERVING,  "stands-while-observing",  "a candidate that still observes may be granted the mandate") \
+    X(PATIENCE_KEPT,           "patience-kept",           "who waits before it replaces a lost leader waits for ever") \
+    X(PATIENCE_GONE,           "patience-gone",           "who has once waited for its takeover delay never waits again") \
+    X(SUPERSEDED_IGNORED,      "superseded-ignored",      "a leader goes on although its store shows another one")    \
+    X(RELEASE_SENT_ONCE,       "release-sent-once",       "a mandate whose release was lost stays with its session")  \
+    X(FORMER_SESSION_RELEASED, "former-session-released", "a mandate is released in another session than it was granted to")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

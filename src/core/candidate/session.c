@@ -80,6 +80,8 @@ void session_follow(struct candidate *c, const struct store_session *session)
     if (!is_another)
         ASSERT(session->deadline >= c->session.deadline);
     c->session = *session;
+    if (PLANTED(MANDATE_OUTLIVES_SESSION) && holds_mandate(c) && session->number != 0)
+        c->mandate_session = session->number;
     if (is_another) {
         if (session_is_over(c))
             end_mandate(c);
@@ -98,6 +100,8 @@ static void see_as_leader(struct candidate *c)
         lead_go_on(c, record);
         return;
     }
+    if (PLANTED(SUPERSEDED_IGNORED))
+        return;
     if (record->version > c->version)
         stop_begin(c, GAVEL_REASON_SUPERSEDED, "");
 }
@@ -148,11 +152,15 @@ bool session_see(struct candidate *c, const struct sight *sight)
     bool is_old = c->seen.is_known && c->seen_session == sight->session && version < c->seen.record.version;
 
     ASSERT(c->has_sessions);
+    if (PLANTED(OLD_PUSH_ELECTS))
+        is_old = false;
     if (!is_of_this || is_old)
         return false;
     if (sight->is_ours && sight->is_found && sight->record->epoch > c->seen.record.epoch)
         c->attempts = standby_attempts_before(c); /* as the record stood before */
     observe(c, sight);
+    if (PLANTED(OLD_PUSH_ELECTS) && c->is_ours && !holds_mandate(c))
+        c->had_epoch = 0;
     if (c->seen.is_found)
         fence_note(&c->fence, c->seen.record.epoch, c->now);
     if (holds_mandate(c))

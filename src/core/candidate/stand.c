@@ -25,6 +25,8 @@ static bool may_stand(const struct candidate *c)
 {
     bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
 
+    if (PLANTED(STANDS_WHILE_OBSERVING))
+        is_looking_on = false;
     return c->is_eligible && !c->is_stopping && !is_looking_on && c->state != CANDIDATE_IDLE &&
            c->state != CANDIDATE_ENDED;
 }
@@ -70,6 +72,8 @@ static gavel_ns patience_ends_at(const struct candidate *c)
         .observation = cold_observed(c), /* who was listed as one that looks on may stand by now */
     };
 
+    if (PLANTED(PATIENCE_KEPT))
+        return NEVER;
     if (!c->seen.is_known || c->seen_session != c->session.number || !c->is_standing || record->held ||
         record->done || record->loss == GAVEL_LOSS_NONE)
         return NEVER;
@@ -83,6 +87,8 @@ static void consider_patience(struct candidate *c)
     gavel_ns ends_at = patience_ends_at(c);
 
     if (c->settings.takeover_delay_ms == 0)
+        return;
+    if (PLANTED(PATIENCE_GONE) && !c->is_patient)
         return;
     c->is_patient = c->now < ends_at;
     if (ends_at != NEVER && c->is_patient)

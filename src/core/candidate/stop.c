@@ -35,7 +35,7 @@ void stop_send_release(struct candidate *c)
     ASSERT(c->state == CANDIDATE_STOPPING);
     ASSERT(!c->is_work_running || PLANTED(RELEASE_BEFORE_STOP));
     if (c->has_sessions)
-        ASSERT(!session_is_over(c));
+        ASSERT(!session_is_over(c) || PLANTED(FORMER_SESSION_RELEASED));
     c->settle_at = NEVER;
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
@@ -56,6 +56,8 @@ static void let_go(struct candidate *c)
     bool is_over = c->has_sessions && session_is_over(c);
 
     ASSERT(!c->is_work_running);
+    if (PLANTED(FORMER_SESSION_RELEASED) && c->session.number != 0)
+        is_over = false;
     if (is_over && c->is_finishing)
         finish_session_over(c);
     else if (is_over)
@@ -153,6 +155,8 @@ static void session_release_done(struct candidate *c, enum gavel_status status,
         status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_SESSION_GONE;
     bool is_hopeless = c->is_stopping && c->now >= c->session.deadline; /* the session ends soon by itself */
 
+    if (PLANTED(RELEASE_SENT_ONCE))
+        is_answered = true;
     if (!is_answered && !is_hopeless) {
         c->settle_at = c->now + retry_delay(c);
         return;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The referee on stores that grant mandates to sessions: what a candidate may
+ * ask for and in which session, what it must do when it is shown another leader,
+ * its takeover delay, and how long the group may be without a leader.
+ */
+#include "sim/candidate/referee.h"
+
+#include "sim/candidate/network.h"
+#include "sim/candidate/world.h"
+
+#include <string.h>
+
+void referee_check_patience(struct world *world, const struct grant *granted)
+{
+    const struct process *process = &world->processes[granted->slot];
+    const struct candidate *candidate = &process->candidate;
+    bool has_seen = candidate->seen.is_known && candidate->seen.record.epoch >= world->store.record.epoch;
+
+    if (!process->is_alive || process->incarnation != granted->incarnation || !has_seen ||
+        candidate->is_patient || strcmp(process->id, world->store.record.holder) == 0)
+        return;
+    referee_check_early(world, granted);
+}
+
+void referee_check_call(struct world *world, const struct process *process,
+                        const struct store_request *request)
+{
+    const struct grant *grant;
+
+    if (!world->profile.has_sessions)
+        return;
+    if (request->op == STORE_CLAIM || request->op == STORE_RENEW)
+        violate(world, INVARIANT_ORDER, "%s sends a %s to a store that grants", process->label,
+                store_op_name(request->op));
+    if (request->session == 0 && request->op != STORE_READ && request->op != STORE_CANDIDATES &&
+        request->op != STORE_HEARTBEAT)
+        violate(world, INVARIANT_ORDER, "%s sends a %s without a session", process->label,
+                store_op_name(request->op));
+    if (request->op != STORE_RELEASE)
+        return;
+    grant = referee_grant(world, request->record.epoch);
+    if (!grant || grant->session != request->session)
+        violate(world, INVARIANT_ORDER, "%s releases epoch %llu in session %llu, which was not granted it",
+                process->label, (unsigned long long)request->record.epoch,
+                (unsigned long long)request->session);
+}
+
+void referee_check_session(struct world *world, const struct process *process)
+{
+    const struct candidate *candidate = &process->candidate;
+    const struct grant *grant = referee_grant(world, candidate->epoch);
+
+    if (!world->profile.has_sessions || !grant ||
+        (candidate->state != CANDIDATE_PREPARING && candidate->state != CANDIDATE_LEADING))
+        return;
+    if (grant->session != process->session.number)
+        violate(world, INVARIANT_ORDER, "%s is %s with epoch %llu of session %llu, but session %llu is open",
+                process->label, candidate_state_name(candidate->state), (unsigned long long)grant->epoch,
+                (unsigned long long)grant->session, (unsigned long long)process->session.number);
+}
+
+void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
+                         uint64_t was_epoch, uint64_t was_version)
+{
+    const struct store_reply *reply = &message->reply;
+
+    if (was_epoch == 0 || reply->status != GAVEL_OK || message->session != process->session.number ||
+        reply->is_ours || !reply->found || reply->record.version <= was_version)
+        return;
+    if (process->mandate_epoch == was_epoch)
+        violate(world, INVARIANT_SHOWN, "%s goes on with epoch %llu although it is shown version %llu of %s",
+                process->label, (unsigned long long)was_epoch, (unsigned long long)reply->record.version,
+                reply->record.holder);
+}
+
+/*
+ * How long the quiet phase may go without a leader where a store grants. The
+ * session of a dead leader has to expire first. Those that take part have to
+ * learn of it, by a push or with the next keep-alive; to wait for their takeover
+ * delay and say so; and to learn that they were elected. Or they have to open a
+ * session first, and say that they are there.
+ */
+gavel_ns referee_session_gap(const struct world *world)
+{
+    const struct gavel_settings *worst = &world->profile.worst;
+    gavel_ms keep = worst->heartbeat_ms + worst->heartbeat_jitter_ms + worst->call_timeout_ms;
+    gavel_ms gap = 2 * keep + 4 * worst->call_timeout_ms + worst->election_interval_ms +
+                   worst->preparation_ms + worst->takeover_delay_ms;
+    unsigned survivors = 0;
+
+    for (unsigned i = 0; i < world->profile.candidates; i++)
+        survivors += referee_is_survivor(world, &world->processes[i]);
+    gap += granting_ttl_ms(world, 0) > worst->lease_ms ? granting_ttl_ms(world, 0) : worst->lease_ms;
+    gap += worst->lease_ms * worst->drift_ppm / 1000000;
+    if (worst->policy != GAVEL_POLICY_FIRST)
+        gap += worst->observation_ms + worst->call_timeout_ms + worst->stagger_ms;
+    if (survivors == 0) /* an id is in use until the session of its last bearer has expired */
+        gap += worst->start_jitter_max_ms + worst->observation_ms + worst->lease_ms + worst->heartbeat_ms;
+    return ns_stretch(ns_from_ms(gap), worst->drift_ppm) + 20 * NS_PER_MS;
+}
