@@ -151,7 +151,7 @@ const struct command commands[] = {
      .summary = "run a command in exactly one of many places",
      .help = "Takes part in the election of a group and runs the command only while this candidate has the mandate, which is the right to lead. "
              "The whole process tree of the command is dead before another candidate starts the command; gavel-run(1) lists the exceptions. "
-             "Instead of a command, the file of -f may list children, which gavel then runs and supervises. "
+             "Instead of a command, the configuration file (-c or -f FILE) may list children, which gavel then runs and supervises. "
              "The exit code is that of the command: 128 + n if signal n killed it, 127 if it was not found, 126 if it cannot be executed. If gavel itself fails, it is one of those below.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN,
      .exits = EXITS(STORE) | EXITS(ID_IN_USE) | EXITS(TIMEOUT) | EXITS(BUDGET),
