@@ -29,7 +29,7 @@ static void check_disk(struct consensus *c, gavel_ns now)
         c->hang.hung_at = now - backlog_age(&c->node.raft.writes, now);
         c->draft.counters.disk_hangs++;
         consensus_note(c, JOURNAL_DISK_HANGS, c->config->id,
-                       "a write to %.150s has been under way for %.1f s: this node cannot lead",
+                       "a write to %.150s has been under way for %.1f s: this node cannot be elected",
                        c->config->data, in_seconds(now - c->hang.hung_at));
     } else if (c->disk_state == WRITER_GOOD) {
         consensus_note(c, JOURNAL_DISK_ANSWERS, c->config->id, "the disk answers again, after %.1f s",
