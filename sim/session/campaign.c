@@ -244,6 +244,39 @@ static void withdraw_again(struct program *program, const struct pending *pendin
         candidacy->is_leaving = false;
 }
 
+/* It takes part under another number from now on, and sometimes under another id. */
+static void become_another(struct program *program, unsigned group)
+{
+    struct candidacy *candidacy = &program->candidacies[group];
+    bool has_other_id = testbed_chance(program->testbed, TESTBED_STREAM_FORMER, 500);
+
+    candidacy->former = candidacy->own;
+    if (program->index % 4 != 3)
+        candidacy->own.instance = ++program->tokens;
+    if (has_other_id)
+        (void)snprintf(candidacy->own.id, sizeof candidacy->own.id, "%s%s", program->id,
+                       strcmp(candidacy->own.id, program->id) == 0 ? "+" : ""); /* it fits */
+}
+
+/* One that has left has had no answer, and says it again. */
+static void withdraw_former(struct program *program, unsigned group)
+{
+    struct candidacy *candidacy = &program->candidacies[group];
+    Gavel__Withdraw withdraw;
+    Gavel__Op op;
+
+    gavel__withdraw__init(&withdraw);
+    gavel__op__init(&op);
+    withdraw.group = (char *)(uintptr_t)testbed_group_name(group);
+    withdraw.id = candidacy->former.id;
+    withdraw.instance = candidacy->former.instance;
+    if (candidacy->former.instance == 0 && strcmp(candidacy->former.id, candidacy->own.id) == 0)
+        return; /* nothing tells them apart */
+    op.what_case = GAVEL__OP__WHAT_WITHDRAW;
+    op.withdraw = &withdraw;
+    (void)pending_submit(program, PENDING_LATE, group, &op, 0);
+}
+
 void campaign_result(struct program *program, const struct pending *pending, enum gavel_status status,
                      const Gavel__OpResult *result)
 {
@@ -267,6 +300,8 @@ void campaign_result(struct program *program, const struct pending *pending, enu
             candidacy->void_up_to =
                 result->revision - 1 > candidacy->void_up_to ? result->revision - 1 : candidacy->void_up_to;
             candidacy->has_joined = pending->value != 0;
+            if (!candidacy->has_joined)
+                become_another(program, pending->group);
         }
         pending_ask(program, PENDING_LOOK, pending->group); /* whoever stays may be granted it again */
     }
@@ -285,7 +320,8 @@ static void campaign(struct program *program, unsigned group)
     gavel__campaign__init(&campaign);
     gavel__op__init(&op);
     campaign.group = (char *)(uintptr_t)testbed_group_name(group);
-    campaign.id = program->id;
+    campaign.id = candidacy->own.id;
+    campaign.instance = candidacy->own.instance;
     campaign.priority = candidacy->priority;
     campaign.is_ineligible = candidacy->is_ineligible;
     campaign.metadata.data = metadata;
@@ -329,6 +365,8 @@ static void withdraw(struct program *program, unsigned group, bool stays)
     withdraw.group = (char *)(uintptr_t)testbed_group_name(group);
     withdraw.epoch = candidacy->epoch;
     withdraw.stays = stays;
+    withdraw.id = candidacy->own.id;
+    withdraw.instance = candidacy->own.instance;
     withdraw.is_done = is_done && candidacy->epoch != 0;
     if (is_named && other->id[0])
         withdraw.successor = (char *)(uintptr_t)other->id;
@@ -429,6 +467,8 @@ static void deviate(struct program *program, unsigned group)
         close_session(program);
     } else if (chance(program, 30)) {
         pending_ask(program, PENDING_LOOK, group);
+    } else if (candidacy->former.id[0] && testbed_chance(program->testbed, TESTBED_STREAM_FORMER, 100)) {
+        withdraw_former(program, group);
     }
 }
 

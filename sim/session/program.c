@@ -220,6 +220,7 @@ void program_start(struct testbed *testbed, struct program *program)
             program->candidacies[group].patience =
                 testbed_between(testbed, TESTBED_STREAM_PROGRAM, NS_PER_MS, 600 * NS_PER_MS);
         program->candidacies[group].is_patient = program->candidacies[group].patience > 0;
+        memcpy(program->candidacies[group].own.id, program->id, sizeof program->id);
     }
     status = client_new(&settings, program_clock(program), &program->client);
     ASSERT(status == GAVEL_OK);

@@ -231,6 +231,12 @@ static void close_session(struct session_referee *referee, const Gavel__CloseSes
 
 /* ---- candidates ---- */
 
+/* Whether it is the one with that number; who has said none may be any. */
+static bool is_instance(const struct shadow_candidate *candidate, uint64_t instance)
+{
+    return instance == 0 || candidate->instance == 0 || candidate->instance == instance;
+}
+
 static void campaign(struct session_referee *referee, const struct shadow_session *session,
                      const Gavel__Campaign *campaign, uint64_t revision)
 {
@@ -253,6 +259,11 @@ static void campaign(struct session_referee *referee, const struct shadow_sessio
     candidate->priority = campaign->priority;
     candidate->is_eligible = !campaign->is_ineligible;
     candidate->is_patient = campaign->is_patient;
+    if (!is_instance(candidate, campaign->instance))
+        session_referee_violate(referee, SESSION_INVARIANT_TABLE,
+                                "%s campaigns in %s in the place of another one with its id", campaign->id,
+                                campaign->group);
+    candidate->instance = campaign->instance != 0 ? campaign->instance : candidate->instance;
     if (revision <= campaign->epoch_at_least)
         session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
                                 "%s campaigns in %s for epochs above %llu, and they go on at %llu",
@@ -269,7 +280,9 @@ static void withdraw(struct session_referee *referee, const struct shadow_sessio
     struct shadow_group *group = group_of(referee, withdraw->group);
     struct shadow_candidate *candidate = session ? candidate_of(group, session->id) : NULL;
     bool leads = candidate && group->is_held && group->session == candidate->session;
-    bool is_due = candidate && (withdraw->epoch == 0 || (leads && withdraw->epoch == group->epoch));
+    bool is_meant = candidate && is_instance(candidate, withdraw->instance) &&
+                    (!withdraw->id[0] || strcmp(candidate->id, withdraw->id) == 0);
+    bool is_due = is_meant && (withdraw->epoch == 0 || (leads && withdraw->epoch == group->epoch));
     char leaver[SHADOW_ID] = "";
 
     if (is_done != is_due) {

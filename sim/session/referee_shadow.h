@@ -27,6 +27,7 @@ struct shadow_candidate {
     int32_t priority;
     bool is_eligible;
     bool is_patient;
+    uint64_t instance;
     uint64_t joined;
 };
 

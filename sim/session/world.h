@@ -51,6 +51,7 @@ enum testbed_stream {
     TESTBED_STREAM_FAULTS,
     TESTBED_STREAM_THIEF = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT,
     TESTBED_STREAM_REMOVAL,
+    TESTBED_STREAM_FORMER,
     TESTBED_STREAM_COUNT
 };
 
@@ -117,6 +118,7 @@ enum pending_kind {
     PENDING_WISH,
     PENDING_REOPEN,
     PENDING_DIED,
+    PENDING_LATE, /* a withdrawal of one that has left */
     PENDING_NOTE,
     PENDING_COUNT,
     PENDING_CLAIM,
@@ -137,11 +139,19 @@ struct pending {
 };
 #define PENDING_MAX 64
 
+/* As whom a program takes part in a group. */
+struct identity {
+    char id[24];
+    uint64_t instance; /* 0: some say none */
+};
+
 /* The state of a program in a group. */
 struct candidacy {
-    bool has_joined; /* as far as it knows */
-    bool is_asking;  /* a campaign or a claim is under way */
-    bool is_leaving; /* a withdrawal or a release is under way */
+    struct identity own;
+    struct identity former; /* that has left, in the same session perhaps; id "": none */
+    bool has_joined;        /* as far as it knows */
+    bool is_asking;         /* a campaign or a claim is under way */
+    bool is_leaving;        /* a withdrawal or a release is under way */
     bool is_looking;
     bool must_look; /* again, soon: the last look showed nothing, or what is old */
     uint64_t told;  /* the newest revision that its watch has told */

@@ -124,8 +124,9 @@ static int64_t age_of(const struct frontend *frontend, const struct table_candid
 /* Whoever knows the instance of another could leave in its name. */
 static uint64_t instance_shown(const struct table_candidate *candidate, const Gavel__Ask *ask)
 {
-    return candidate->session || candidate->instance == ask->instance ? candidate->instance
-                                                                      : candidate->joined_revision;
+    if (candidate->instance == ask->instance)
+        return candidate->instance;
+    return candidate->session ? 0 : candidate->joined_revision;
 }
 
 static void add_silent(Gavel__Answer *answer, const struct table_candidate *candidate, int64_t age_ms,

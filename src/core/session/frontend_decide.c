@@ -289,7 +289,8 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
         campaign->epoch_at_least = 0; /* it is so already */
     if (frontend->table_version >= TABLE_VERSION_0_7)
         return;
-    campaign->is_patient = false; /* a hint */
+    campaign->is_patient = false; /* hints */
+    campaign->instance = 0;
     if (campaign->epoch_at_least == 0)
         return;
     verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
@@ -314,32 +315,45 @@ static bool is_of_no_use(const struct frontend *frontend, gavel_ns now, const Ga
            (!next->session && ms_from_ns(now - frontend_beat_at(frontend, next)) > group->lease_ms);
 }
 
-/* By older rules hints are left out, and what changes the outcome is refused. */
-static void decide_withdraw(const struct frontend *frontend, gavel_ns now, Gavel__Withdraw *withdraw,
-                            struct frontend_verdict *verdict)
+/* The candidate of a session in a group; NULL: there is none. */
+static const struct table_candidate *candidate_of(const struct frontend *frontend, const char *name,
+                                                  uint64_t session)
 {
+    const struct table_group *group = table_group_find(frontend->table, name);
+    const struct table_candidate *candidate = group ? TAILQ_FIRST(&group->candidates) : NULL;
+
+    while (candidate && (!candidate->session || candidate->session->id != session))
+        candidate = TAILQ_NEXT(candidate, in_group);
+    return candidate;
+}
+
+/*
+ * By older rules hints are left out, and what changes the outcome is refused. Whose withdrawal it is, these
+ * rules skip: so it passes only if that is the candidate which the session has there now.
+ */
+static void decide_withdraw(const struct frontend *frontend, gavel_ns now, struct frontend_asker asker,
+                            Gavel__Withdraw *withdraw, struct frontend_verdict *verdict)
+{
+    const struct table_candidate *candidate = candidate_of(frontend, withdraw->group, asker.session);
+
     if (is_of_no_use(frontend, now, withdraw))
         withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
     if (frontend->table_version >= TABLE_VERSION_0_7)
         return;
     withdraw->successor = (char *)(uintptr_t)protobuf_c_empty_string;
     withdraw->ending = GAVEL__ENDING__ENDING_CLOSED;
-    if (!withdraw->is_done)
-        return;
-    verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
-    verdict->message = frontend_sentence(
-        "the work of group \"%.100s\" cannot be recorded as done yet: " NOT_ALL_KNOW, withdraw->group);
-}
-
-static bool takes_part(const struct table_group *group, const struct table_session *session)
-{
-    const struct table_candidate *candidate;
-
-    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
-        if (candidate->session == session)
-            return true;
+    if (withdraw->is_done) {
+        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+        verdict->message = frontend_sentence(
+            "the work of group \"%.100s\" cannot be recorded as done yet: " NOT_ALL_KNOW, withdraw->group);
+    } else if (withdraw->id[0] && candidate && strcmp(candidate->id, withdraw->id) != 0) {
+        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+        verdict->message = frontend_sentence(
+            "\"%.60s\" cannot withdraw from group \"%.60s\" while the session is there as \"%.60s\": " NOT_ALL_KNOW,
+            withdraw->id, withdraw->group, candidate->id);
     }
-    return false;
+    withdraw->id = (char *)(uintptr_t)protobuf_c_empty_string;
+    withdraw->instance = 0;
 }
 
 /*
@@ -357,7 +371,7 @@ static bool can_have_seen(const struct frontend *frontend, struct frontend_asker
         return true;
     return session && session->process.pid != 0 && session->process.pid_ns == process->pid_ns &&
            process->boot_id[0] && strcmp(session->process.boot_id, process->boot_id) == 0 &&
-           takes_part(group, session);
+           candidate_of(frontend, group->name, asker.session);
 }
 
 /*
@@ -574,7 +588,7 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
         ret_op->body.withdraw = *op->withdraw;
         ret_op->op.withdraw = &ret_op->body.withdraw;
         if (asker.session != 0)
-            decide_withdraw(frontend, now, ret_op->op.withdraw, &verdict);
+            decide_withdraw(frontend, now, asker, ret_op->op.withdraw, &verdict);
         break;
     case GAVEL__OP__WHAT_DIED:
         decide_died(frontend, asker, op->died, ret_op, &verdict);

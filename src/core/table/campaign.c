@@ -6,6 +6,7 @@
  */
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
     bool is_same =
         strcmp(candidate->address, campaign->address) == 0 && candidate->priority == campaign->priority &&
         candidate->is_eligible == !campaign->is_ineligible && candidate->is_patient == campaign->is_patient &&
+        (campaign->instance == 0 || candidate->instance == campaign->instance) &&
         candidate->metadata_size == campaign->metadata.len &&
         (campaign->metadata.len == 0 ||
          memcmp(candidate->metadata, campaign->metadata.data, campaign->metadata.len) == 0);
@@ -81,6 +83,8 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
     candidate->priority = campaign->priority;
     candidate->is_eligible = !campaign->is_ineligible;
     candidate->is_patient = campaign->is_patient;
+    if (campaign->instance != 0)
+        candidate->instance = campaign->instance;
     if (candidate_leads(candidate))
         text_set(&group->address, text_share(address));
     candidate_changed(step->table, candidate);
@@ -99,6 +103,7 @@ static enum gavel_status enter(struct step *step, struct table_group *group, con
     if (!candidate)
         return GAVEL_ERR_NO_MEMORY;
     candidate->session = step->session;
+    candidate->instance = campaign->instance;
     candidate->priority = campaign->priority;
     candidate->is_eligible = !campaign->is_ineligible;
     candidate->is_patient = campaign->is_patient;
@@ -110,6 +115,12 @@ static enum gavel_status enter(struct step *step, struct table_group *group, con
     set_terms(group, is_alone, campaign);
     group_settle(step, group, NULL);
     return GAVEL_OK;
+}
+
+/* Whether a candidate is the one that a client means by this number; who has not said one is any. */
+static bool is_instance(const struct table_candidate *candidate, uint64_t instance)
+{
+    return instance == 0 || candidate->instance == 0 || candidate->instance == instance;
 }
 
 enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *campaign)
@@ -125,6 +136,10 @@ enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *c
         return step_refuse(
             step, GAVEL_ERR_ID_IN_USE,
             "another candidate of the group has this id; choose another, or campaign again when that one is gone");
+    if (candidate && !is_instance(candidate, campaign->instance))
+        return step_refuse(
+            step, GAVEL_ERR_ID_IN_USE,
+            "another candidate of this session has this id; choose another, or campaign again when that one is gone");
     if (!candidate && group && candidate_of_session(group, step->session))
         return step_refuse(step, GAVEL_ERR_STATE, "the session takes part in the group with another id");
     if (!candidate && group && group->is_done)
@@ -165,6 +180,15 @@ static Gavel__Ending ending_of(const struct table_group *group, const Gavel__Wit
                                                             : GAVEL__ENDING__ENDING_RESIGNED;
 }
 
+/* A word of one that has left, which comes late, is not that of the next one of the session. */
+static bool is_meant(const struct table_candidate *candidate, const Gavel__Withdraw *withdraw)
+{
+    if (PLANTED(WITHDRAWS_ANOTHER))
+        return true;
+    return (!withdraw->id[0] || strcmp(candidate->id, withdraw->id) == 0) &&
+           is_instance(candidate, withdraw->instance);
+}
+
 enum gavel_status candidate_withdraw(struct step *step, const Gavel__Withdraw *withdraw)
 {
     struct table_group *group = table_group_find(step->table, withdraw->group);
@@ -179,6 +203,8 @@ enum gavel_status candidate_withdraw(struct step *step, const Gavel__Withdraw *w
         candidate = candidate_of_session(group, step->session);
     if (!candidate)
         return step_refuse(step, GAVEL_ERR_NOT_FOUND, "the session is not a candidate of the group");
+    if (!is_meant(candidate, withdraw))
+        return step_refuse(step, GAVEL_ERR_NOT_FOUND, "another candidate of the session has taken its place");
     leads = candidate_leads(candidate);
     if (withdraw->epoch != 0 && (!leads || withdraw->epoch != group->epoch))
         return step_refuse(step, GAVEL_ERR_NOT_HOLDER, "the session does not lead with this epoch");

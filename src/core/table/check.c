@@ -97,6 +97,8 @@ static enum gavel_status check_withdraw(const Gavel__Withdraw *withdraw, struct 
 
     if (status == GAVEL_OK)
         status = check_text("successor", withdraw->successor, NAME_MAX_BYTES, error);
+    if (status == GAVEL_OK)
+        status = check_text("candidate id", withdraw->id, NAME_MAX_BYTES, error);
     if (status != GAVEL_OK)
         return status;
     if (withdraw->is_done && withdraw->epoch == 0)

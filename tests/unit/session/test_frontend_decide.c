@@ -597,6 +597,25 @@ static void test_while_a_node_may_be_older_the_log_says_nothing_new(void **state
     assert_string_equal(group_of(f, "g")->holder, "b");
 }
 
+/* Whose withdrawal it is would be skipped: then the one that is there now could be withdrawn by it. */
+static void test_while_a_node_may_be_older_only_who_is_there_withdraws(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *former = op_withdraw(f, "g");
+
+    f->frontend.table_version = 1;
+    enter(f, 7, "b", 0);
+    former->withdraw->id = (char *)(uintptr_t) "a";
+    assert_int_equal(request(f, 7, 3, former)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_string_equal(group_of(f, "g")->holder, "b");
+    f->frontend.table_version = TABLE_VERSION;
+    assert_int_equal(request(f, 7, 4, former)->results[0]->status, GAVEL_ERR_NOT_FOUND);
+    f->frontend.table_version = 1;
+    former->withdraw->id = (char *)(uintptr_t) "b";
+    must(f, 7, 5, former);
+    assert_int_equal(group_of(f, "g")->candidate_count, 0);
+}
+
 /* Nobody leads while the group waits for a candidate that does not come. */
 static void test_who_withdraws_names_only_who_will_come(void **state)
 {
@@ -700,6 +719,7 @@ int main(void)
         TEST(test_nobody_is_believed_who_cannot_have_seen_a_death),
         TEST(test_a_session_without_a_process_does_not_end_with_one),
         TEST(test_while_a_node_may_be_older_the_log_says_nothing_new),
+        TEST(test_while_a_node_may_be_older_only_who_is_there_withdraws),
         TEST(test_who_withdraws_names_only_who_will_come),
         TEST(test_commands_say_by_which_rules_they_are_meant),
         TEST(test_an_opening_with_a_campaign_that_is_refused_opens_nothing),

@@ -157,6 +157,14 @@ enum gavel_status campaign(struct table_fixture *fixture, uint64_t session, cons
     return campaign_with(fixture, session, group, id, 0, GAVEL__POLICY__POLICY_UNSET, false);
 }
 
+enum gavel_status withdraw_as(struct table_fixture *fixture, uint64_t session, Gavel__Withdraw *withdrawal)
+{
+    Gavel__Withdraw message = *withdrawal;
+
+    OP(withdraw, WITHDRAW);
+    return apply_op(fixture, session, 0, &op);
+}
+
 enum gavel_status withdraw(struct table_fixture *fixture, uint64_t session, const char *group, uint64_t epoch,
                            bool stays)
 {
@@ -166,8 +174,7 @@ enum gavel_status withdraw(struct table_fixture *fixture, uint64_t session, cons
     message.group = mutable(group);
     message.epoch = epoch;
     message.stays = stays;
-    OP(withdraw, WITHDRAW);
-    return apply_op(fixture, session, 0, &op);
+    return withdraw_as(fixture, session, &message);
 }
 
 enum gavel_status claim(struct table_fixture *fixture, const char *group, const char *holder, uint64_t nonce,

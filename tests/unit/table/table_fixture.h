@@ -51,6 +51,7 @@ enum gavel_status campaign_with(struct table_fixture *fixture, uint64_t session,
 enum gavel_status campaign_as(struct table_fixture *fixture, uint64_t session, Gavel__Campaign *message);
 enum gavel_status withdraw(struct table_fixture *fixture, uint64_t session, const char *group, uint64_t epoch,
                            bool stays);
+enum gavel_status withdraw_as(struct table_fixture *fixture, uint64_t session, Gavel__Withdraw *message);
 /* The nonce of a holder is {nonce, ~nonce}. */
 enum gavel_status claim(struct table_fixture *fixture, const char *group, const char *holder, uint64_t nonce,
                         uint64_t version, uint64_t epoch_at_least);

@@ -427,17 +427,6 @@ static void test_to_come_back_needs_no_patience(void **state)
     assert_leader(fixture, "g", "a");
 }
 
-static enum gavel_status withdraw_as(struct table_fixture *fixture, uint64_t session,
-                                     Gavel__Withdraw *message)
-{
-    Gavel__Op op;
-
-    gavel__op__init(&op);
-    op.what_case = GAVEL__OP__WHAT_WITHDRAW;
-    op.withdraw = message;
-    return apply_op(fixture, session, 0, &op);
-}
-
 static void test_who_withdraws_may_name_the_next(void **state)
 {
     struct table_fixture *fixture = *state;

@@ -70,17 +70,6 @@ static struct table_result apply_bytes(struct table_fixture *fixture, uint64_t s
     return result;
 }
 
-static enum gavel_status withdraw_as(struct table_fixture *fixture, uint64_t session,
-                                     Gavel__Withdraw *message)
-{
-    Gavel__Op op;
-
-    gavel__op__init(&op);
-    op.what_case = GAVEL__OP__WHAT_WITHDRAW;
-    op.withdraw = message;
-    return apply_op(fixture, session, 0, &op);
-}
-
 static void open_both(struct two *two, uint64_t session)
 {
     assert_int_equal(open_session(two->newer, session), GAVEL_OK);
@@ -97,6 +86,7 @@ static void campaign_both(struct two *two, uint64_t session, const char *id)
     assert_int_equal(campaign_as(two->older, session, &message), GAVEL_OK);
     message.is_patient = true;
     message.epoch_at_least = 1000000;
+    message.instance = 100 + session;
     assert_int_equal(campaign_as(two->newer, session, &message), GAVEL_OK);
     assert_same_table(&two->newer->table, &two->older->table);
 }
@@ -133,6 +123,8 @@ static void test_what_an_older_leader_does_not_know_of_a_withdrawal_is_skipped(v
     message.is_done = true; /* without an epoch */
     message.successor = mutable("c");
     message.ending = (Gavel__Ending)77;
+    message.id = mutable("b");
+    message.instance = 77;
     assert_int_equal(withdraw_as(two->newer, 1, &message), GAVEL_OK);
     assert_leader(two->newer, "g", "b");
     assert_false(group_named(two->newer, "g")->is_done);
