@@ -93,6 +93,12 @@ static void write_sessionless(struct testbed *testbed)
         testbed_push(testbed, testbed->cluster->now, TESTBED_SESSIONLESS, service->host->slot, 0);
 }
 
+static void reopen(struct testbed *testbed)
+{
+    for (unsigned i = 0; i < testbed->profile.programs; i++)
+        forwarded_reopen(testbed, &testbed->programs[i]);
+}
+
 /* How much more often than the profile says. */
 static const struct {
     void (*happen)(struct testbed *testbed);
@@ -101,6 +107,7 @@ static const struct {
     [CLIENT_FAULT_FREEZE] = {freeze, 4}, [CLIENT_FAULT_KILL] = {kill, 1},
     [CLIENT_FAULT_BREAK] = {cut, 2},     [CLIENT_FAULT_MUTE] = {mute, 2},
     [CLIENT_FAULT_NUMB] = {numb, 1},     [CLIENT_FAULT_SESSIONLESS] = {write_sessionless, 8},
+    [CLIENT_FAULT_TWICE] = {reopen, 16},
 };
 
 static void plan(struct testbed *testbed, unsigned fault)

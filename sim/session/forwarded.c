@@ -32,6 +32,51 @@ static bool may_double(const struct node_forwarded *forwarded)
     return may;
 }
 
+/* The newest opening of each program is kept: a stopped node that goes on may still have a copy of it. */
+static void keep_opening(struct service *from, const struct node_forwarded *forwarded)
+{
+    struct testbed *testbed = from->testbed;
+    Gavel__ClientFrame *frame;
+    const Gavel__Request *request;
+    const char *reason;
+
+    if (forwarded->is_answer || forwarded->number == NODE_NUMBER_OF_DEATHS ||
+        client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)
+        return;
+    request = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST ? frame->request : NULL;
+    if (request && request->session != 0 && request->principal - 1 < PROGRAMS_MAX &&
+        request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION) {
+        struct packet **opening = &testbed->openings[request->principal - 1];
+
+        if (*opening)
+            packet_free(testbed, *opening);
+        *opening = packet_new(testbed, forwarded->bytes, forwarded->size);
+        (*opening)->from = from->host->slot;
+        (*opening)->number = forwarded->number;
+        (*opening)->incarnation = forwarded->incarnation;
+        testbed->opened[request->principal - 1] = request->session;
+    }
+    client_frame_free(frame);
+}
+
+void forwarded_reopen(struct testbed *testbed, const struct program *program)
+{
+    const struct packet *opening = testbed->openings[program->index];
+    const struct host *leader = cluster_leader(testbed->cluster);
+    gavel_ns soon = testbed_between(testbed, TESTBED_STREAM_REOPEN, 0, 20 * NS_PER_MS);
+    struct packet *copy;
+
+    if (!opening || !leader || !program->is_alive || program->is_closing ||
+        client_session(program->client) != testbed->opened[program->index] ||
+        !session_referee_has_expired(testbed->referee, testbed->opened[program->index]))
+        return;
+    copy = packet_new(testbed, opening->bytes, opening->size);
+    copy->from = opening->from;
+    copy->number = opening->number;
+    copy->incarnation = opening->incarnation;
+    testbed_push_packet(testbed, testbed->cluster->now + soon, TESTBED_FORWARDED, leader->slot, copy);
+}
+
 bool forwarded_send(struct service *from, const struct node_forwarded *forwarded)
 {
     struct testbed *testbed = from->testbed;
@@ -50,6 +95,7 @@ bool forwarded_send(struct service *from, const struct node_forwarded *forwarded
     gavel_ns at = cluster->now + link->base +
                   testbed_between(testbed, TESTBED_STREAM_NET, 1, 1 + testbed->profile.cluster.jitter);
 
+    keep_opening(from, forwarded);
     if (is_unsent)
         return false;
     if (cluster->now < link->cut_until && link->cut_kinds == ALL_KINDS)

@@ -24,7 +24,7 @@
     X(SLOW,        "client-slow",   "frames of programs take up to a time to live")                            \
     X(CLIENT_RATE, "client-rate",   "clocks of programs run at different rates, within the bound")             \
     X(LOST,        "forward-loss",   "forwarded requests vanish")                                              \
-    X(TWICE,       "forward-twice",  "forwarded requests arrive twice, the second time late")                  \
+    X(TWICE,       "forward-twice",  "forwarded requests arrive twice, the second time late, openings also when their session has expired")                \
     X(LATE,        "forward-late",   "forwarded requests take long, and overtake each other")                  \
     X(UNSENT,      "forward-unsent", "requests cannot be forwarded")                                           \
     X(NUMB,        "numb",          "the thread of a node that hears clients does not run for a while")        \

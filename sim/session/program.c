@@ -54,7 +54,8 @@ static void deadline(struct program *program, gavel_ns at)
     program->deadline = at;
     if (at != 0 && !program->is_closing)
         session_referee_counts_on(testbed->referee, testbed->cluster->now, program->index,
-                                  client_session(program->client), clock_real(&program->clock, at));
+                                  client_session(program->client), client_session_number(program->client),
+                                  clock_real(&program->clock, at));
     campaign_deadline(program);
 }
 

@@ -292,7 +292,7 @@ void session_referee_died(struct session_referee *referee, unsigned program, int
 }
 
 void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
-                               uint64_t session, gavel_ns until)
+                               uint64_t session, uint64_t number, gavel_ns until)
 {
     struct shadow_session *shadow = shadow_session_find(referee, session);
 
@@ -303,11 +303,23 @@ void session_referee_counts_on(struct session_referee *referee, gavel_ns at, uns
                                 (char)('P' + program));
         return;
     }
+    if (shadow->is_open && shadow->revision != number && until > at)
+        session_referee_violate(
+            referee, SESSION_INVARIANT_DEADLINE,
+            "%c counts on its session for another %.3f ms, and that is one which was opened anew",
+            (char)('P' + program), (double)(until - at) / 1e6);
     shadow->until = until;
     if (!shadow->is_open && !shadow->is_given_up && until > at)
         session_referee_violate(referee, SESSION_INVARIANT_DEADLINE,
                                 "%c is told that it may count on its session for %.3f ms, and it has ended",
                                 (char)('P' + program), (double)(until - at) / 1e6);
+}
+
+bool session_referee_has_expired(struct session_referee *referee, uint64_t session)
+{
+    const struct shadow_session *shadow = shadow_session_find(referee, session);
+
+    return shadow && shadow->has_expired;
 }
 
 void session_referee_told_gone(struct session_referee *referee, gavel_ns at, unsigned program, gavel_ns until)

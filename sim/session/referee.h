@@ -64,9 +64,11 @@ void session_referee_applied(struct session_referee *referee, gavel_ns at, uint6
 
 void session_referee_born(struct session_referee *referee, unsigned program, int32_t pid);
 void session_referee_died(struct session_referee *referee, unsigned program, int32_t pid);
-/* It relies on the session until `until`, in real time. */
+/* It relies on the session until `until`, in real time; `number` tells which one of that id it means. */
 void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
-                               uint64_t session, gavel_ns until);
+                               uint64_t session, uint64_t number, gavel_ns until);
+/* Whether the newest session with this id has ended. */
+bool session_referee_has_expired(struct session_referee *referee, uint64_t session);
 /* It is told that its session is gone, after relying on it until `until`. */
 void session_referee_told_gone(struct session_referee *referee, gavel_ns at, unsigned program,
                                gavel_ns until);
@@ -131,7 +133,7 @@ bool session_referee_is_dead(const struct session_referee *referee, int32_t pid)
 /* What the log has shown. */
 struct session_referee_counts {
     uint64_t sessions, expired, closed, deaths, grants, claims, take_overs, lapses, hand_overs, rollbacks,
-        stale, finished, removals, anew;
+        stale, finished, removals, anew, reopened;
 };
 const struct session_referee_counts *session_referee_counts(const struct session_referee *referee);
 

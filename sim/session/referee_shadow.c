@@ -170,14 +170,20 @@ static void settle(struct session_referee *referee, struct shadow_group *group, 
 
 /* ---- sessions ---- */
 
-static void open_session(struct session_referee *referee, const Gavel__OpenSession *open)
+static void open_session(struct session_referee *referee, const Gavel__OpenSession *open, uint64_t revision)
 {
-    if (shadow_session_find(referee, open->session) && shadow_session_find(referee, open->session)->is_open)
+    const struct shadow_session *former = shadow_session_find(referee, open->session);
+
+    if (former && former->is_open)
         return;
+    referee->counts.reopened += former != NULL;
     referee->sessions = grow(referee->sessions, referee->session_count, &referee->session_capacity,
                              sizeof *referee->sessions);
-    referee->sessions[referee->session_count++] = (struct shadow_session){
-        .id = open->session, .is_open = true, .pid = open->process ? open->process->pid : 0};
+    referee->sessions[referee->session_count++] =
+        (struct shadow_session){.id = open->session,
+                                .revision = revision,
+                                .is_open = true,
+                                .pid = open->process ? open->process->pid : 0};
     referee->counts.sessions++;
 }
 
@@ -215,6 +221,7 @@ static void close_session(struct session_referee *referee, const Gavel__CloseSes
         return;
     check_ending(referee, session, close->ending);
     session->is_open = false;
+    session->has_expired = close->ending == GAVEL__ENDING__ENDING_EXPIRED;
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         struct shadow_group *group = &referee->groups[i];
         struct shadow_candidate *candidate = candidate_of(group, session->id);
@@ -586,7 +593,7 @@ void shadow_apply(struct session_referee *referee, struct shadow_session *sessio
     switch (op->what_case) {
     case GAVEL__OP__WHAT_OPEN_SESSION:
         if (is_done)
-            open_session(referee, op->open_session);
+            open_session(referee, op->open_session, revision);
         break;
     case GAVEL__OP__WHAT_CLOSE_SESSION:
         if (is_done)

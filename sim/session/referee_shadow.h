@@ -14,7 +14,9 @@
 
 struct shadow_session {
     uint64_t id;
+    uint64_t revision; /* that has opened it */
     bool is_open;
+    bool has_expired;
     int32_t pid;
     uint64_t last_id;
     gavel_ns until; /* its client relies on it until then, in real time */

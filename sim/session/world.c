@@ -286,6 +286,7 @@ static void clear(struct testbed *testbed)
     connection_clear(testbed);
     while (!TAILQ_EMPTY(&testbed->packets))
         packet_free(testbed, TAILQ_FIRST(&testbed->packets));
+    memset(testbed->openings, 0, sizeof testbed->openings);
 }
 
 struct testbed *testbed_new(void)
@@ -349,6 +350,7 @@ static void take_counts(struct testbed *testbed)
     testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
     testbed->seen[SESSION_SIGHT_REMOVALS] = counts->removals;
     testbed->seen[SESSION_SIGHT_ANEW] = counts->anew;
+    testbed->seen[SESSION_SIGHT_REOPENED] = counts->reopened;
 }
 
 void testbed_play(struct testbed *testbed, const struct session_profile *profile, uint64_t seed,

@@ -52,6 +52,7 @@ enum testbed_stream {
     TESTBED_STREAM_THIEF = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT,
     TESTBED_STREAM_REMOVAL,
     TESTBED_STREAM_FORMER,
+    TESTBED_STREAM_REOPEN,
     TESTBED_STREAM_COUNT
 };
 
@@ -220,7 +221,8 @@ struct program {
     X(WORKS, "works begun")                                                                                  \
     X(STALLS, "stalls noticed by frontends")                                                                 \
     X(REMOVALS, "groups removed")                                                                            \
-    X(ANEW, "groups led anew after a removal")
+    X(ANEW, "groups led anew after a removal")                                                               \
+    X(REOPENED, "sessions opened anew under their id")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,
 enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };
@@ -236,6 +238,8 @@ struct testbed {
     LIST_HEAD(, connection) old_connections; /* closed at both ends; packets may still refer to them */
     uint64_t connection_count;
     struct packets packets;
+    struct packet *openings[PROGRAMS_MAX];           /* a copy of the newest that was forwarded; NULL: none */
+    uint64_t opened[PROGRAMS_MAX];                   /* the session that it opens */
     gavel_ns forwarded_newest[SLOTS_MAX][SLOTS_MAX]; /* arrival, for those that keep their order */
     uint64_t sessionless_count;
     int32_t pids;
@@ -312,6 +316,8 @@ enum put_off service_put_off(struct testbed *testbed, const struct event *event,
 /* forwarded.c: requests from node to node, and their answers */
 bool forwarded_send(struct service *from, const struct node_forwarded *forwarded);
 void forwarded_take(struct testbed *testbed, const struct event *event);
+/* If the session of a program has expired, and the program does not know it: a copy of its opening comes. */
+void forwarded_reopen(struct testbed *testbed, const struct program *program);
 
 /* deaths.c: what a node tells the leader about processes of its machine */
 void deaths_report(struct service *service);

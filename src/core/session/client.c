@@ -203,6 +203,8 @@ enum client_state client_state(const struct client *client) { return client->sta
 
 uint64_t client_session(const struct client *client) { return client->session.id; }
 
+uint64_t client_session_number(const struct client *client) { return client->session.number; }
+
 gavel_ns client_deadline(const struct client *client) { return client->session.deadline; }
 
 const char *client_trouble(const struct client *client) { return client->trouble; }

@@ -155,6 +155,12 @@ const struct client_actions *client_step(struct client *client, const struct cli
 gavel_ns client_wake_at(const struct client *client);
 enum client_state client_state(const struct client *client);
 uint64_t client_session(const struct client *client);
+/*
+ * Which session is open, 0: none. Another number is another session, also if the id is the same, and what the
+ * former one had is over: it never repeats. It is the create_revision; if no node has told that, one of our
+ * own.
+ */
+uint64_t client_session_number(const struct client *client);
 gavel_ns client_deadline(const struct client *client);   /* 0: there is no open session */
 const char *client_trouble(const struct client *client); /* why it is not up, for people; "" */
 /* Every node that there is has refused us, one after the other; the trouble is what the last of them said. It

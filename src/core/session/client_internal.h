@@ -136,6 +136,9 @@ struct client {
     struct {
         uint64_t id;
         uint64_t last_request; /* id of the newest */
+        uint64_t revision;     /* that has opened it; 0: not told */
+        uint64_t number;       /* for the caller: the same, or one of our own; 0: it is not open */
+        uint64_t own;          /* so many have been made */
         bool is_open;
         bool is_closing;
         gavel_ns close_by;
@@ -241,7 +244,8 @@ void client_session_close(struct client *client);
 /* The campaigns that went with the opening wait again, and it is asked for without them, under a higher id:
  * should the request before come late, it is refused as the older one. */
 void client_session_open_alone(struct client *client);
-void client_session_doubt(struct client *client); /* asks at once whether it is still open */
+/* A watch tells that a session with our id has ended in this revision. */
+void client_session_ended(struct client *client, uint64_t revision);
 void client_session_timer(struct client *client);
 void client_session_pump(struct client *client);
 gavel_ns client_session_wake(const struct client *client);

@@ -149,13 +149,19 @@ static void send_keep_alive(struct client *client)
     client_send(client, &outgoing->frame);
 }
 
-static void become_open(struct client *client)
+/* No session of the cluster has it: their numbers are revisions. */
+static uint64_t number_of_our_own(struct client *client) { return UINT64_C(1) << 63 | ++client->session.own; }
+
+/* `revision`: which session it is; 0: not told. */
+static void become_open(struct client *client, uint64_t revision)
 {
     ASSERT(client->session.id != 0);
     ASSERT(client->session.opened_from != 0);
     ASSERT(!client->session.is_open);
     ASSERT(client->session.deadline == 0); /* nothing is left of the session before */
     client->session.is_open = true;
+    client->session.revision = revision;
+    client->session.number = revision != 0 ? revision : number_of_our_own(client);
     client->link.has_answered = true;
     client_become(client, CLIENT_UP);
     /*
@@ -212,7 +218,7 @@ static void opened(struct client *client, const Gavel__Reply *reply)
     client->session.open_ops = 0;
     if (PLANTED(OPENED_FROM_ANSWER) && has_more)
         client->session.opened_from = client->now;
-    become_open(client);
+    become_open(client, reply->results[0]->session_revision);
     if (has_more)
         client_request_opened(client, reply);
 }
@@ -260,6 +266,7 @@ void client_session_lost(struct client *client)
         client->session.id = prng_next(&client->prng);
     while (client->session.id == 0 || client->session.id == old);
     client->session.is_open = false;
+    client->session.revision = client->session.number = 0;
     client->session.deadline = 0;
     client->session.last_request = 0;
     client->session.open = (struct client_try){0};
@@ -276,10 +283,22 @@ void client_session_lost(struct client *client)
     client_become(client, CLIENT_OPENING);
 }
 
+/*
+ * Whether another session is open under our id: ours has expired, and a copy of its opening came late.
+ * Nothing is left in it of what was ours.
+ */
+static bool is_another(const struct client *client, uint64_t revision)
+{
+    if (PLANTED(REOPENED_IS_OURS))
+        return false;
+    return revision != 0 && client->session.revision != 0 && client->session.revision != revision;
+}
+
 void client_session_kept(struct client *client, const Gavel__Kept *kept)
 {
     struct client_try *keep = &client->session.keep;
     gavel_ns sent_at = keep->sent_at;
+    uint64_t revision = kept->n_revisions == 1 ? kept->revisions[0] : 0;
 
     if (keep->tag == 0 || kept->tag != keep->tag) {
         if (!client_was_given(client, kept->tag))
@@ -298,13 +317,32 @@ void client_session_kept(struct client *client, const Gavel__Kept *kept)
         client_session_lost(client);
         return;
     }
+    if (is_another(client, revision)) {
+        client_session_lost(client);
+        return;
+    }
+    if (client->session.revision == 0)
+        client->session.revision = revision; /* who opened it did not tell; it is believed to be ours */
     client->session.keep_due = sent_at + pace(client);
     if (PLANTED(KEPT_FROM_ANSWER))
         sent_at = client->now;
     move_deadline(client, sent_at);
 }
 
-void client_session_doubt(struct client *client) { client->session.keep_due = client->now; }
+/*
+ * A watch tells what is committed. If a session with our id has ended after ours was opened, ours has: no two
+ * are open at a time. To ask would only cost the way there and back, and the answer could be of one that was
+ * opened anew. Without the revision of ours it could be the end of one before it: then we ask.
+ */
+void client_session_ended(struct client *client, uint64_t revision)
+{
+    if (client->session.is_open && !client->session.is_closing && client->session.revision != 0) {
+        if (revision > client->session.revision)
+            client_session_lost(client);
+        return;
+    }
+    client->session.keep_due = client->now;
+}
 
 void client_session_close(struct client *client)
 {
@@ -333,6 +371,7 @@ void client_finish(struct client *client)
 {
     client_link_close(client);
     client->session.is_open = false;
+    client->session.revision = client->session.number = 0;
     client->session.is_closing = true;
     client_request_end_all(client, GAVEL_ERR_STOPPED, STOPPED);
     client_ask_end_all(client, GAVEL_ERR_STOPPED, "the client was closed before an answer came");

@@ -186,7 +186,7 @@ static bool take_change(struct client *client, struct client_watch *watch, const
     action->change = change;
     action->revision = change->revision;
     if (change->kind == GAVEL__CHANGE__KIND__SESSION_ENDED && change->session == client->session.id)
-        client_session_doubt(client);
+        client_session_ended(client, change->revision);
     return true;
 }
 
@@ -222,8 +222,8 @@ void client_watch_changes(struct client *client, const Gavel__Changes *changes)
             return;
     }
     for (size_t i = 0; i < changes->n_changes; i++) {
-        if (!take_change(client, watch, changes->changes[i]))
-            return;
+        if (!take_change(client, watch, changes->changes[i]) || watch->wire == 0)
+            return; /* of our session nothing comes behind its end */
     }
     if (changes->revision != 0)
         advance(watch, (struct table_cursor){changes->revision, UINT32_MAX});

@@ -124,9 +124,11 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* `gone` is in order; `room` has space for all sessions of the part. */
+/* `gone` is in order; `room` has space for all sessions of the part. Those of `revisions` stand where the
+ * sessions do; NULL: which sessions they are is not told. */
 static void tell_kept(struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
-                      struct forwarder_part *part, const uint64_t *gone, size_t gone_count, uint64_t *room)
+                      struct forwarder_part *part, const uint64_t *gone, size_t gone_count, uint64_t *room,
+                      uint64_t *revisions)
 {
     Gavel__ClientFrame frame;
     Gavel__Kept kept;
@@ -138,6 +140,10 @@ static void tell_kept(struct forwarder *forwarder, const struct forwarder_forwar
     for (size_t i = part->first; gone_count > 0 && i < part->first + part->count; i++)
         if (bsearch(&forwarding->sessions[i], gone, gone_count, sizeof *gone, compare))
             room[kept.n_gone++] = forwarding->sessions[i];
+    if (revisions) {
+        kept.n_revisions = part->count;
+        kept.revisions = revisions + part->first;
+    }
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
     frame.kept = &kept;
     say(forwarder, &part->answer, part->client, &frame);
@@ -147,6 +153,7 @@ static void share_kept(struct forwarder *forwarder, struct forwarder_forwarding 
                        const Gavel__Kept *kept)
 {
     uint64_t *gone = malloc((kept->n_gone + forwarding->session_count + 1) * sizeof *gone);
+    uint64_t *revisions = kept->n_revisions == forwarding->session_count ? kept->revisions : NULL;
 
     if (!gone) {
         forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_NO_MEMORY, "");
@@ -157,7 +164,8 @@ static void share_kept(struct forwarder *forwarder, struct forwarder_forwarding 
     qsort(gone, kept->n_gone, sizeof *gone, compare);
     for (size_t i = 0; i < forwarding->part_count; i++)
         if (!forwarding->parts[i].is_gone)
-            tell_kept(forwarder, forwarding, &forwarding->parts[i], gone, kept->n_gone, gone + kept->n_gone);
+            tell_kept(forwarder, forwarding, &forwarding->parts[i], gone, kept->n_gone, gone + kept->n_gone,
+                      revisions);
     free(gone);
 }
 

@@ -49,11 +49,13 @@ static enum gavel_status keep(struct frontend *frontend, gavel_ns now, const str
     return GAVEL_OK;
 }
 
-/* Those that are gone, in an array for the caller to free. ERR_NO_MEMORY: nothing is known about any. */
+/*
+ * Those that are gone, and of the others which session they are, side by side with those that were asked for.
+ * ERR_NO_MEMORY: nothing is known about any.
+ */
 static enum gavel_status keep_all(struct frontend *frontend, gavel_ns now, const Gavel__KeepAlive *keep_alive,
-                                  uint64_t **ret_gone, size_t *ret_count)
+                                  uint64_t *ret_gone, size_t *ret_count, uint64_t *ret_revisions)
 {
-    uint64_t *gone = NULL;
     size_t count = 0;
 
     for (size_t i = 0; i < keep_alive->n_sessions; i++) {
@@ -68,18 +70,14 @@ static enum gavel_status keep_all(struct frontend *frontend, gavel_ns now, const
         }
         if (session)
             status = keep(frontend, now, session, &is_kept);
-        if (status == GAVEL_OK && is_kept)
-            continue;
-        if (status == GAVEL_OK && !gone)
-            gone = malloc((keep_alive->n_sessions - i) * sizeof *gone);
-        if (status != GAVEL_OK || !gone) {
-            free(gone);
-            return GAVEL_ERR_NO_MEMORY;
-        }
-        gone[count++] = keep_alive->sessions[i];
+        if (status != GAVEL_OK)
+            return status;
+        if (is_kept)
+            ret_revisions[i] = session->create_revision;
+        else
+            ret_gone[count++] = keep_alive->sessions[i];
     }
     ASSERT(count <= keep_alive->n_sessions);
-    *ret_gone = gone;
     *ret_count = count;
     return GAVEL_OK;
 }
@@ -89,14 +87,22 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
     Gavel__Kept kept = GAVEL__KEPT__INIT;
-    uint64_t *gone = NULL;
+    size_t count = keep_alive->n_sessions;
+    uint64_t *room = calloc(2 * count + 1, sizeof *room);
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
-    frontend->counts.keep_alives += keep_alive->n_sessions;
-    kept.status = keep_all(frontend, now, keep_alive, &gone, &kept.n_gone);
+    frontend->counts.keep_alives += count;
+    if (room)
+        status = keep_all(frontend, now, keep_alive, room, &kept.n_gone, room + count);
+    kept.status = status;
     kept.tag = keep_alive->tag;
-    kept.gone = gone;
+    if (status == GAVEL_OK) {
+        kept.gone = room;
+        kept.revisions = room + count;
+        kept.n_revisions = count;
+    }
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
     frame.kept = &kept;
     frontend_reply_frame(frontend, ticket, &frame);
-    free(gone);
+    free(room);
 }

@@ -212,6 +212,16 @@ static void tell_other(const struct frontend *frontend, const struct table_group
     result->other_beats = frontend_beats(frontend, other);
 }
 
+/* Which session is open now, for whoever opens it: a repeated opening is answered from what is recorded. */
+static uint64_t opened_revision(const struct frontend *frontend, const Gavel__Op *op)
+{
+    const struct table_session *session = op->what_case == GAVEL__OP__WHAT_OPEN_SESSION
+                                              ? table_session_find(frontend->table, op->open_session->session)
+                                              : NULL;
+
+    return session ? session->create_revision : 0;
+}
+
 static void fill(struct frontend *frontend, gavel_ns now, uint64_t session, const Gavel__Op *op,
                  const struct table_result *outcome, const struct frontend_verdict *verdict,
                  struct slot *slot)
@@ -236,8 +246,10 @@ static void fill(struct frontend *frontend, gavel_ns now, uint64_t session, cons
             result->message = verdict->message;
         return;
     }
-    if (outcome->status == GAVEL_OK)
+    if (outcome->status == GAVEL_OK) {
+        result->session_revision = opened_revision(frontend, op);
         return;
+    }
     if (outcome->status == GAVEL_ERR_ID_IN_USE &&
         (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE || op->what_case == GAVEL__OP__WHAT_CAMPAIGN))
         tell_other(frontend, group, op, result);
@@ -277,8 +289,13 @@ enum gavel_status frontend_reply_opening(struct frontend *frontend, gavel_ns now
     size_t n_ops = waiting->command->n_ops;
     struct table_result *all = calloc(n_ops + 1, sizeof *all);
     Gavel__Op **ops = calloc(n_ops + 1, sizeof(Gavel__Op *));
-    Gavel__Op opening = GAVEL__OP__INIT; /* of which there is nothing to show */
+    Gavel__OpenSession open;
+    Gavel__Op opening = GAVEL__OP__INIT;
 
+    gavel__open_session__init(&open);
+    open.session = waiting->session;
+    opening.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    opening.open_session = &open;
     if (all && ops) {
         if (status == GAVEL_OK && count != n_ops)
             status = GAVEL_ERR_STATE; /* the id was used for another request */

@@ -53,6 +53,10 @@ static void answer(struct fixture *f, uint64_t client, const Gavel__ClientFrame 
         a->gone_count = frame->kept->n_gone;
         for (size_t i = 0; i < a->gone_count; i++)
             a->gone[i] = frame->kept->gone[i];
+        assert_true(frame->kept->n_revisions <= GONE_MAX);
+        a->revision_count = frame->kept->n_revisions;
+        for (size_t i = 0; i < a->revision_count; i++)
+            a->revisions[i] = frame->kept->revisions[i];
     }
 }
 
@@ -189,6 +193,8 @@ void reply_gone(struct fixture *f, struct delivery d, enum gavel_status status, 
         kept.status = (uint32_t)status;
         kept.n_gone = gone_count;
         kept.gone = gone;
+        kept.n_revisions = f->revision_count;
+        kept.revisions = f->revisions;
         frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
         frame.kept = &kept;
     }

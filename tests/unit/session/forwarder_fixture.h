@@ -37,6 +37,8 @@ struct answer {
     char message[128];
     size_t gone_count;
     uint64_t gone[GONE_MAX];
+    size_t revision_count;
+    uint64_t revisions[GONE_MAX];
 };
 
 struct fixture {
@@ -46,6 +48,8 @@ struct fixture {
     size_t room; /* for so many more */
     size_t delivered;
     struct delivery deliveries[KEPT_MAX];
+    uint64_t revisions[GONE_MAX]; /* that the frontend tells of the sessions it keeps */
+    size_t revision_count;        /* 0: it is one of before 0.7.0 */
     size_t answered;
     struct answer answers[KEPT_MAX];
     /* Writes without a session, by tag: the frontend has it, and has not refused it. */

@@ -186,6 +186,7 @@ void scripted_reply(struct scripted *s, uint64_t tag, enum gavel_status status, 
     for (size_t i = 0; i < count; i++) {
         gavel__op_result__init(&results[i]);
         results[i].revision = i + 1;
+        results[i].session_revision = i == 0 ? s->session_revision : 0;
         pointers[i] = &results[i];
     }
     reply.tag = tag;
@@ -208,6 +209,8 @@ void scripted_kept(struct scripted *s, uint64_t tag, enum gavel_status status, u
     kept.status = status;
     kept.n_gone = gone != 0;
     kept.gone = &gone;
+    kept.n_revisions = s->session_revision != 0;
+    kept.revisions = &s->session_revision;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
     frame.kept = &kept;
     scripted_frame(s, &frame);
@@ -243,6 +246,25 @@ void scripted_changes(struct scripted *s, uint64_t watch, uint64_t revision, con
     message.watch = watch;
     message.revision = revision;
     message.changes = pointers;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_CHANGES;
+    frame.changes = &message;
+    scripted_frame(s, &frame);
+}
+
+void scripted_session_ended(struct scripted *s, uint64_t watch, uint64_t session, uint64_t revision)
+{
+    static Gavel__Change change;
+    Gavel__Change *changes = &change;
+    Gavel__Changes message = GAVEL__CHANGES__INIT;
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+
+    gavel__change__init(&change);
+    change.kind = GAVEL__CHANGE__KIND__SESSION_ENDED;
+    change.revision = revision;
+    change.session = session;
+    message.watch = watch;
+    message.n_changes = 1;
+    message.changes = &changes;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_CHANGES;
     frame.changes = &message;
     scripted_frame(s, &frame);

@@ -22,6 +22,7 @@ struct scripted {
     struct client *client;
     gavel_ns now;
     const struct client_actions *actions; /* of the newest step */
+    uint64_t session_revision;            /* that the node tells; 0: one of before 0.7.0 */
     void (*before)(void *user);           /* each step; NULL */
     void (*after)(void *user);
     void *user;
@@ -50,6 +51,7 @@ void scripted_kept(struct scripted *s, uint64_t tag, enum gavel_status status, u
 void scripted_answer(struct scripted *s, uint64_t tag, enum gavel_status status);
 /* Revisions, each with part 0; 0 ends them. */
 void scripted_changes(struct scripted *s, uint64_t watch, uint64_t revision, const uint64_t *changes);
+void scripted_session_ended(struct scripted *s, uint64_t watch, uint64_t session, uint64_t revision);
 void scripted_ended(struct scripted *s, uint64_t watch, enum gavel_status status, uint64_t revision);
 
 /* From AWAY to UP: connected, welcome, session opened. */

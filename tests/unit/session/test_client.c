@@ -414,6 +414,60 @@ static void test_another_s_session_that_is_gone_is_none_of_ours(void **state)
     assert_int_equal(client_session(s->client), SESSION);
 }
 
+/* Ours has expired, and a stopped node that went on has carried a copy of its opening to the leader. */
+static void test_a_session_that_was_opened_anew_under_our_id_is_not_ours(void **state)
+{
+    struct scripted *s = *state;
+
+    s->session_revision = 7;
+    assert_int_equal(client_session_number(s->client), 0);
+    scripted_up(s);
+    assert_int_equal(client_session_number(s->client), 7);
+    scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+    scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+    scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+    s->session_revision = 90;
+    scripted_submit(s, 1, 1, 0, NEVER);
+    scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+    scripted_event(s, CLIENT_LOST);
+    scripted_pass(s, s->now + 5000 * NS_PER_MS);
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome(s, "test", 1);
+    scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+    expect_lost(s);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->status, GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(client_session_number(s->client), 0);
+}
+
+static void test_a_node_that_does_not_tell_which_session_it_keeps_is_believed(void **state)
+{
+    struct scripted *s = *state;
+    uint64_t number;
+
+    scripted_up(s);
+    number = client_session_number(s->client);
+    assert_true(number > UINT64_C(1) << 62);        /* no revision is that high */
+    for (uint64_t told = 0; told <= 7; told += 7) { /* nobody tells; then a newer leader does */
+        s->session_revision = told;
+        scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+        scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+        assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+        assert_int_equal(client_session_number(s->client), number);
+    }
+    s->session_revision = 0; /* an older one leads again */
+    scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+    scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+    s->session_revision = 8;
+    scripted_pass(s, s->now + 2000 * NS_PER_MS / 3);
+    scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+    expect_lost(s);
+    s->session_revision = 0;
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+    assert_true(client_session_number(s->client) > number);
+}
+
 static void test_without_a_leader_a_request_is_tried_again_with_the_same_id(void **state)
 {
     const gavel_ns pauses[] = {5 * NS_PER_MS, 10 * NS_PER_MS, 20 * NS_PER_MS, 40 * NS_PER_MS};
@@ -703,6 +757,8 @@ int main(void)
         T(test_a_session_that_is_gone_is_opened_anew_under_another_id),
         T(test_a_request_that_finds_the_session_gone_says_so),
         T(test_another_s_session_that_is_gone_is_none_of_ours),
+        T(test_a_session_that_was_opened_anew_under_our_id_is_not_ours),
+        T(test_a_node_that_does_not_tell_which_session_it_keeps_is_believed),
         T(test_without_a_leader_a_request_is_tried_again_with_the_same_id),
         T(test_another_failure_is_told_to_all_and_the_next_id_is_higher),
         T(test_submits_that_wait_go_together_and_each_gets_its_part),

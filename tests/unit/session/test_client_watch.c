@@ -246,6 +246,41 @@ static void test_the_watch_of_a_session_follows_to_the_next_session(void **state
     assert_int_equal(scripted_find(s, CLIENT_DO_SEND, 1)->frame->what_case, REQUEST);
 }
 
+static void test_the_end_of_our_session_in_a_watch_is_believed(void **state)
+{
+    struct scripted *s = *state;
+    uint64_t wire;
+
+    s->session_revision = 20;
+    scripted_watch_session(s, 1);
+    scripted_up(s);
+    wire = scripted_tag(s, WATCH);
+    scripted_session_ended(s, wire, SESSION, 10); /* of one before it, under the same id */
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+    scripted_session_ended(s, wire, SESSION + 1, 30);
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+    scripted_session_ended(s, wire, SESSION, 31);
+    assert_int_equal(scripted_find(s, CLIENT_DO_CHANGE, 0)->revision, 31);
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 1);
+    assert_int_equal(client_session_number(s->client), 0);
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+    assert_int_equal(scripted_sent(s, WATCH)->watch->session, client_session(s->client));
+    assert_int_equal(scripted_sent(s, WATCH)->watch->after_revision, 31);
+}
+
+static void test_who_does_not_know_which_session_is_its_own_asks_whether_it_has_ended(void **state)
+{
+    struct scripted *s = *state;
+    uint64_t wire;
+
+    scripted_watch_session(s, 1);
+    scripted_up(s);
+    wire = scripted_tag(s, WATCH);
+    scripted_session_ended(s, wire, SESSION, 31);
+    assert_int_equal(scripted_count(s, CLIENT_DO_SESSION_LOST), 0);
+    assert_non_null(scripted_sent(s, KEEP_ALIVE));
+}
+
 static void test_questions_are_put_again_on_the_next_connection(void **state)
 {
     struct scripted *s = *state;
@@ -503,6 +538,8 @@ int main(void)
         T(test_a_watch_from_the_beginning_of_an_empty_table_may_have_missed_something),
         T(test_a_watch_that_was_ended_tells_no_more),
         T(test_the_watch_of_a_session_follows_to_the_next_session),
+        T(test_the_end_of_our_session_in_a_watch_is_believed),
+        T(test_who_does_not_know_which_session_is_its_own_asks_whether_it_has_ended),
         T(test_questions_are_put_again_on_the_next_connection),
         T(test_a_question_is_given_up_in_time_and_its_late_answer_is_no_mistake),
         T(test_a_question_without_a_leader_is_put_again_shortly),

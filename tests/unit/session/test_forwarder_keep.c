@@ -30,6 +30,35 @@ static void test_keep_alives_go_as_one_and_each_client_hears_of_its_own(void **s
     assert_int_equal(f->answers[2].gone_count, 0);
 }
 
+static void test_each_client_hears_which_session_it_is_that_was_kept(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first[] = {10, 11}, second[] = {20}, gone[] = {11};
+    const uint64_t revisions[] = {100, 0, 200};
+
+    set_leader(f, 3, 7);
+    memcpy(f->revisions, revisions, sizeof revisions);
+    for (size_t told = 3; told >= 2;
+         told--) { /* as many as were asked for, or it is not clear of whom they are */
+        size_t from = f->answered;
+
+        f->revision_count = told;
+        keep_alive(f, 1, 5, 2, first);
+        keep_alive(f, 2, 6, 1, second);
+        pass(f, FORWARDER_GATHER);
+        reply_gone(f, f->deliveries[f->delivered - 1], GAVEL_OK, 1, gone);
+        assert_int_equal(f->answered, from + 2);
+        assert_int_equal(f->answers[from].gone_count, 1);
+        assert_int_equal(f->answers[from].revision_count, told == 3 ? 2 : 0);
+        assert_int_equal(f->answers[from + 1].revision_count, told == 3 ? 1 : 0);
+        if (told < 3)
+            continue;
+        assert_int_equal(f->answers[from].revisions[0], 100);
+        assert_int_equal(f->answers[from].revisions[1], 0);
+        assert_int_equal(f->answers[from + 1].revisions[0], 200);
+    }
+}
+
 static void test_a_keep_alive_that_failed_says_nothing_of_any_session(void **state)
 {
     struct fixture *f = *state;
@@ -170,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_keep_alives_go_as_one_and_each_client_hears_of_its_own),
         CASE(test_a_keep_alive_that_failed_says_nothing_of_any_session),
+        CASE(test_each_client_hears_which_session_it_is_that_was_kept),
         CASE(test_keep_alives_gather_while_there_is_no_leader),
         CASE(test_more_sessions_than_fit_go_at_once_and_in_several_frames),
         CASE(test_keep_alives_are_bounded_by_themselves),

@@ -263,6 +263,34 @@ static const Gavel__Reply *begin(struct fixture *f, uint64_t id)
     return request_all(f, 7, id, 3, ops);
 }
 
+/* A copy of the opening comes when the session has expired: its client must learn that it is another. */
+static void test_an_opening_and_a_keep_alive_tell_which_session_is_open(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *both[] = {op_open(f, 8, 2000), op_campaign(f, "g", "a")};
+    Gavel__Op *open = op_open(f, 7, 2000);
+    uint64_t revision = must(f, 7, 1, open)->session_revision;
+
+    assert_int_equal(revision, table_session_find(&f->table, 7)->create_revision);
+    assert_int_equal(keep_alive(f, 7)->n_revisions, 1);
+    assert_int_equal(keep_alive(f, 7)->revisions[0], revision);
+    assert_int_equal(keep_alive(f, 9)->revisions[0], 0);
+    must(f, 7, 2, op_campaign(f, "h", "a"));
+    assert_int_equal(must(f, 7, 1, open)->session_revision, revision); /* of the same one, still */
+    for (int times = 0; times < 2; times++) { /* the second answer is from what is recorded */
+        const Gavel__Reply *reply = request_all(f, 8, 1, 2, both);
+
+        assert_int_equal(reply->results[0]->session_revision,
+                         table_session_find(&f->table, 8)->create_revision);
+        assert_int_equal(reply->results[1]->session_revision, 0);
+    }
+    run_until(f, f->now + MS(2500));
+    commit(f);
+    assert_null(table_session_find(&f->table, 7));
+    assert_true(must(f, 7, 1, open)->session_revision > revision);
+    assert_true(keep_alive(f, 7)->revisions[0] > revision);
+}
+
 static void test_a_session_is_opened_by_a_campaign(void **state)
 {
     struct fixture *f = *state;
@@ -736,6 +764,7 @@ int main(void)
         TEST(test_a_session_that_is_not_open_is_gone),
         TEST(test_a_session_that_ends_while_its_request_is_under_way),
         TEST(test_an_opening_that_comes_again_keeps_the_session_alive),
+        TEST(test_an_opening_and_a_keep_alive_tell_which_session_is_open),
         TEST(test_a_session_is_opened_by_a_campaign),
         TEST(test_a_campaign_that_was_lost_behind_its_opening_is_made_good),
         TEST(test_a_repeat_on_its_way_is_answered_once),
