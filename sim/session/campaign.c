@@ -330,6 +330,8 @@ static void campaign(struct program *program, unsigned group)
     campaign.min_mandate_ms = terms->min_mandate_ms;
     campaign.preempts = terms->preempts;
     campaign.is_patient = candidacy->is_patient;
+    if (testbed_chance(program->testbed, TESTBED_STREAM_RENEW, 300)) /* it goes on, or led once */
+        campaign.renews_epoch = candidacy->epoch != 0 ? candidacy->epoch : candidacy->void_up_to;
     if (chance(program, 10))
         campaign.epoch_at_least =
             candidacy->told + testbed_below(program->testbed, TESTBED_STREAM_PROGRAM, 500);
@@ -467,6 +469,8 @@ static void deviate(struct program *program, unsigned group)
         close_session(program);
     } else if (chance(program, 30)) {
         pending_ask(program, PENDING_LOOK, group);
+    } else if (candidacy->epoch != 0 && testbed_chance(program->testbed, TESTBED_STREAM_RENEW, 20)) {
+        campaign(program, group);
     } else if (candidacy->former.id[0] && testbed_chance(program->testbed, TESTBED_STREAM_FORMER, 100)) {
         withdraw_former(program, group);
     }

@@ -105,7 +105,7 @@ static void begin_mandate(struct session_referee *referee, struct shadow_group *
     group->is_held = true;
     group->session = session;
     set(group->holder, holder);
-    group->epoch = group->version = epoch;
+    group->epoch = group->version = group->first_epoch = epoch;
     group->successor[0] = group->wish_successor[0] = '\0';
     group->wish_epoch = 0;
     group->lease_until = 0;
@@ -244,6 +244,18 @@ static bool is_instance(const struct shadow_candidate *candidate, uint64_t insta
     return instance == 0 || candidate->instance == 0 || candidate->instance == instance;
 }
 
+/* The same leads on, under a new epoch: its mandate before has ended, and nobody else had a turn. */
+static void go_on(struct session_referee *referee, struct shadow_group *group, uint64_t epoch)
+{
+    uint64_t first = group->first_epoch;
+    char holder[SHADOW_ID];
+
+    set(holder, group->holder);
+    begin_mandate(referee, group, holder, group->session, epoch);
+    group->first_epoch = first;
+    referee->counts.renewed++;
+}
+
 static void campaign(struct session_referee *referee, const struct shadow_session *session,
                      const Gavel__Campaign *campaign, uint64_t revision)
 {
@@ -279,6 +291,9 @@ static void campaign(struct session_referee *referee, const struct shadow_sessio
     if (group->policy == GAVEL__POLICY__POLICY_UNSET || group->candidate_count == 1)
         group->policy = campaign->policy;
     settle(referee, group, "", revision);
+    if (campaign->renews_epoch != 0 && group->is_held && group->session == session->id &&
+        group->epoch == campaign->renews_epoch && candidate->is_eligible && group->wish_epoch == 0)
+        go_on(referee, group, revision);
 }
 
 static void withdraw(struct session_referee *referee, const struct shadow_session *session,

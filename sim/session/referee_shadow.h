@@ -51,6 +51,7 @@ struct shadow_group {
     int32_t pid;
     uint64_t nonce;
     uint64_t epoch;
+    uint64_t first_epoch; /* since then it has gone on without a vacancy */
     uint64_t version;
     int64_t lease_ms;
     gavel_ns lease_until; /* its holder relies on it until then, in real time */

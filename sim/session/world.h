@@ -53,6 +53,7 @@ enum testbed_stream {
     TESTBED_STREAM_REMOVAL,
     TESTBED_STREAM_FORMER,
     TESTBED_STREAM_REOPEN,
+    TESTBED_STREAM_RENEW,
     TESTBED_STREAM_COUNT
 };
 
@@ -222,6 +223,7 @@ struct program {
     X(STALLS, "stalls noticed by frontends")                                                                 \
     X(REMOVALS, "groups removed")                                                                            \
     X(ANEW, "groups led anew after a removal")                                                               \
+    X(RENEWED, "mandates that went on under a new epoch")                                                    \
     X(REOPENED, "sessions opened anew under their id")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,

@@ -152,6 +152,7 @@
     X(PATIENCE_FORGOTTEN,     "patience-forgotten", "a patient candidate replaces a lost leader at once")      \
     X(ANYBODYS_SESSION,       "anybodys-session", "who knows the id of a session may use it, whoever opened it") \
     X(REOPENED_IS_OURS,       "reopened-is-ours", "a client goes on with a session that was opened anew under the id of its own") \
+    X(RENEWED_FOR_ANY,        "renewed-for-any", "a mandate goes on under a new epoch although who asks does not lead with the one that it names") \
     X(WITHDRAWS_ANOTHER,      "withdraws-another", "the late withdrawal of a candidate withdraws the next one of its session") \
     X(OLD_NOTE,               "old-note", "a note is taken from a former leader")                             \
     X(NOTE_OVER_NEWER,        "note-over-newer", "a note is written over a newer one than was read")          \

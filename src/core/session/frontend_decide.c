@@ -285,12 +285,21 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
         campaign->min_mandate_ms = 0;
         campaign->preempts = false;
     }
+    if (asker.is_opening)
+        campaign->renews_epoch = 0; /* a session that is not open yet leads nothing */
     if (frontend->table->revision >= campaign->epoch_at_least)
         campaign->epoch_at_least = 0; /* it is so already */
     if (frontend->table_version >= TABLE_VERSION_0_7)
         return;
     campaign->is_patient = false; /* hints */
     campaign->instance = 0;
+    if (campaign->renews_epoch != 0) {
+        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+        verdict->message = frontend_sentence(
+            "the mandate of group \"%.80s\" cannot go on under a new epoch yet: " NOT_ALL_KNOW,
+            campaign->group);
+        return;
+    }
     if (campaign->epoch_at_least == 0)
         return;
     verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;

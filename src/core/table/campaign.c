@@ -123,6 +123,21 @@ static bool is_instance(const struct table_candidate *candidate, uint64_t instan
     return instance == 0 || candidate->instance == 0 || candidate->instance == instance;
 }
 
+/*
+ * Whoever is to hand over gets no new epoch instead: its mandate ends soon, and with a new one the wish would
+ * be void.
+ */
+static bool may_renew(const struct table_candidate *candidate, const Gavel__Campaign *campaign)
+{
+    const struct table_group *group = candidate->group;
+
+    if (campaign->renews_epoch == 0 || !group->is_held || !group->session || group->wish_epoch != 0)
+        return false;
+    if (PLANTED(RENEWED_FOR_ANY))
+        return true;
+    return candidate_leads(candidate) && group->epoch == campaign->renews_epoch && !campaign->is_ineligible;
+}
+
 enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *campaign)
 {
     struct table_group *group = table_group_find(step->table, campaign->group);
@@ -147,10 +162,17 @@ enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *c
     status = group ? check_terms(step, group, is_alone, campaign) : GAVEL_OK;
     if (status == GAVEL_OK)
         status = election_pass(step, campaign->epoch_at_least);
-    if (status == GAVEL_OK && candidate)
+    if (status == GAVEL_OK && candidate) {
+        bool renews = may_renew(candidate, campaign); /* not what may be granted right now */
+
         status = update(step, candidate, campaign, is_alone);
-    else if (status == GAVEL_OK)
+        if (status == GAVEL_OK && renews) {
+            election_renew(step, group);
+            group_settle(step, group, NULL);
+        }
+    } else if (status == GAVEL_OK) {
         status = enter(step, group, campaign, is_alone);
+    }
     if (status == GAVEL_OK && step->revision > step->table->revision + 1)
         step->has_changed = true; /* the jump alone is one */
     return status;

@@ -190,12 +190,11 @@ enum gavel_status election_pass(struct step *step, uint64_t epoch)
     return GAVEL_OK;
 }
 
-void election_begin(struct step *step, struct table_group *group, char *holder, char *address)
+static void begin(struct step *step, struct table_group *group, char *holder, char *address)
 {
     Gavel__Change change = step_change(GAVEL__CHANGE__KIND__ELECTED, group);
     uint64_t last_epoch = group->epoch;
 
-    ASSERT(!group->is_held); /* whoever held it was told that it is over */
     ASSERT(!group->is_done);
     ASSERT(step->revision > group->epoch);
     ASSERT(holder);
@@ -221,6 +220,21 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     change.previous_holder = group->previous_holder;
     change.session = group->session ? group->session->id : 0;
     step_tell(step, &change);
+}
+
+void election_renew(struct step *step, struct table_group *group)
+{
+    ASSERT(group->is_held);
+    ASSERT(group->session);
+    ASSERT(group->wish_epoch == 0);
+    group->last_ending = GAVEL__ENDING__ENDING_RESIGNED; /* of the mandate before: it was not lost */
+    begin(step, group, text_share(group->holder), text_share(group->address));
+}
+
+void election_begin(struct step *step, struct table_group *group, char *holder, char *address)
+{
+    ASSERT(!group->is_held); /* whoever held it was told that it is over */
+    begin(step, group, holder, address);
 }
 
 void election_grant(struct step *step, struct table_group *group, const struct table_candidate *leaver)

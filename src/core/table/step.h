@@ -131,6 +131,9 @@ void election_grant(struct step *step, struct table_group *group, const struct t
 /* A mandate begins, with the revision of the step as its epoch; the caller has set whose it is. Takes over
  * the texts. */
 void election_begin(struct step *step, struct table_group *group, char *holder, char *address);
+/* The mandate of a session goes on under a new epoch, as above; nothing of it is vacant in between. Its wish
+ * must be over. */
+void election_renew(struct step *step, struct table_group *group);
 /* Ends the mandate. `successor` is taken over; the wish is void. */
 void election_end(struct step *step, struct table_group *group, Gavel__Ending ending, char *successor);
 void election_drop_wish(struct table_group *group);

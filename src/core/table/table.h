@@ -106,8 +106,9 @@ enum table_command_kind {
  * whoever leads, and whatever a client has said. 0, of older leaders, stands for 1.
  *
  *     1   0.6.0
- *     2   0.7.0: Campaign.is_patient, epoch_at_least and instance; Withdraw.is_done, successor, ending, id
- * and instance; RemoveGroup; a vacant group does not wait for a candidate of a store that is not eligible
+ *     2   0.7.0: Campaign.is_patient, epoch_at_least, renews_epoch and instance; Withdraw.is_done, successor,
+ * ending, id and instance; RemoveGroup; a vacant group does not wait for a candidate of a store that is not
+ * eligible
  */
 #define TABLE_VERSION 2u
 #define TABLE_VERSION_0_7 2u

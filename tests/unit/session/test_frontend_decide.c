@@ -574,6 +574,7 @@ static void test_while_a_node_may_be_older_the_log_says_nothing_new(void **state
 {
     struct fixture *f = *state;
     Gavel__Op *campaign = op_campaign(f, "g", "b");
+    Gavel__Op *renewal = op_campaign(f, "g", "a");
     Gavel__Op *done = op_withdraw(f, "g");
     Gavel__Op *hint = op_withdraw(f, "g");
     uint64_t epoch;
@@ -587,6 +588,9 @@ static void test_while_a_node_may_be_older_the_log_says_nothing_new(void **state
     assert_false(table_candidate_find(group_of(f, "g"), "b")->is_patient);
     campaign->campaign->epoch_at_least = f->table.revision + 100;
     assert_int_equal(request(f, 8, 3, campaign)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    renewal->campaign->renews_epoch = epoch;
+    assert_int_equal(request(f, 7, 3, renewal)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_int_equal(group_of(f, "g")->epoch, epoch);
     done->withdraw->is_done = true;
     done->withdraw->epoch = epoch;
     assert_int_equal(request(f, 7, 3, done)->results[0]->status, GAVEL_ERR_STORE_UNSUPPORTED);

@@ -88,6 +88,12 @@ static void campaign_both(struct two *two, uint64_t session, const char *id)
     message.epoch_at_least = 1000000;
     message.instance = 100 + session;
     assert_int_equal(campaign_as(two->newer, session, &message), GAVEL_OK);
+    message.renews_epoch = two->newer->result.epoch;
+    assert_int_equal(campaign_as(two->newer, session, &message), GAVEL_OK);
+    gavel__campaign__init(&message);
+    message.group = mutable("g");
+    message.id = mutable(id);
+    assert_int_equal(campaign_as(two->older, session, &message), GAVEL_OK);
     assert_same_table(&two->newer->table, &two->older->table);
 }
 
