@@ -213,43 +213,88 @@ static void decide_register(struct frontend *frontend, gavel_ns now, Gavel__Regi
         (int)(other->session ? other->session->process.pid : other->process.pid));
 }
 
-void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
-                            const Gavel__Register *registration)
-{
-    struct table_group *group = table_group_find(frontend->table, registration->group);
-    struct heard_candidate *heard;
-    struct table_candidate *candidate;
-    Gavel__Leave leaves[FORGET_MAX];
+/* Leaves that the leader proposes by itself. */
+struct leaves {
+    Gavel__Leave bodies[FORGET_MAX];
     Gavel__Op ops[FORGET_MAX];
     Gavel__Op *list[FORGET_MAX];
-    struct frontend_waiting *waiting;
-    size_t count = 0;
+    size_t count;
+};
 
+/* Nothing if that is under way already, or there is no memory: then it is done another time. */
+static void add_leave(struct frontend *frontend, struct leaves *leaves, struct table_candidate *candidate)
+{
+    struct heard_candidate *heard = heard_of_candidate(&frontend->heard, candidate);
+    size_t at = leaves->count;
+
+    if (!heard || heard->beat_at == FRONTEND_LEAVING)
+        return;
+    gavel__leave__init(&leaves->bodies[at]);
+    leaves->bodies[at].group = candidate->group->name;
+    leaves->bodies[at].id = candidate->id;
+    leaves->bodies[at].instance = candidate->instance;
+    gavel__op__init(&leaves->ops[at]);
+    leaves->ops[at].what_case = GAVEL__OP__WHAT_LEAVE;
+    leaves->ops[at].leave = &leaves->bodies[at];
+    leaves->list[at] = &leaves->ops[at];
+    leaves->count++;
+    heard->beat_at = FRONTEND_LEAVING;
+}
+
+static void draft_leaves(struct frontend *frontend, const struct frontend_moment *moment,
+                         const struct leaves *leaves)
+{
+    const struct frontend_ops ops = {.list = leaves->list, .count = leaves->count};
+    struct frontend_waiting *waiting;
+
+    if (leaves->count > 0) /* without memory they are forgotten another time */
+        (void)!frontend_draft(frontend, moment, NULL, &ops, NULL, &waiting);
+}
+
+static void forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
+                          const Gavel__Register *registration)
+{
+    struct table_group *group = table_group_find(frontend->table, registration->group);
+    struct table_candidate *candidate;
+    struct leaves leaves;
+
+    leaves.count = 0;
     if (!group || registration->timeout_ms <= 0 || table_candidate_find(group, registration->id))
         return; /* only when one is added, as otherwise their number does not grow */
     TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         gavel_ms age_ms = ms_from_ns(moment->now - frontend_beat_at(frontend, candidate));
 
-        if (candidate->session || age_ms <= FORGET_TIMES * registration->timeout_ms)
-            continue;
-        heard = heard_of_candidate(&frontend->heard, candidate);
-        if (!heard || heard->beat_at == FRONTEND_LEAVING)
-            continue;
-        gavel__leave__init(&leaves[count]);
-        leaves[count].group = group->name;
-        leaves[count].id = candidate->id;
-        leaves[count].instance = candidate->instance;
-        gavel__op__init(&ops[count]);
-        ops[count].what_case = GAVEL__OP__WHAT_LEAVE;
-        ops[count].leave = &leaves[count];
-        list[count] = &ops[count];
-        heard->beat_at = FRONTEND_LEAVING;
-        if (++count == FORGET_MAX)
+        if (!candidate->session && age_ms > FORGET_TIMES * registration->timeout_ms)
+            add_leave(frontend, &leaves, candidate);
+        if (leaves.count == FORGET_MAX)
             break;
     }
-    if (count > 0) /* without memory they are forgotten another time */
-        (void)!frontend_draft(frontend, moment, NULL, &(struct frontend_ops){.list = list, .count = count},
-                              NULL, &waiting);
+    draft_leaves(frontend, moment, &leaves);
+}
+
+/* The id of a candidate that beat, and has fallen silent: nobody but a registration could replace it. */
+static void forget_former(struct frontend *frontend, const struct frontend_moment *moment,
+                          const Gavel__Campaign *campaign)
+{
+    const struct table_group *group = table_group_find(frontend->table, campaign->group);
+    struct table_candidate *former = group ? table_candidate_find(group, campaign->id) : NULL;
+    gavel_ms timeout_ms = campaign->timeout_ms > 0 ? campaign->timeout_ms : SILENT_MS;
+    struct leaves leaves;
+
+    leaves.count = 0;
+    if (!former || former->session ||
+        ms_from_ns(moment->now - frontend_beat_at(frontend, former)) <= timeout_ms)
+        return;
+    add_leave(frontend, &leaves, former);
+    draft_leaves(frontend, moment, &leaves);
+}
+
+void frontend_forget(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op)
+{
+    if (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
+        forget_silent(frontend, moment, op->register_candidate);
+    else if (op->what_case == GAVEL__OP__WHAT_CAMPAIGN)
+        forget_former(frontend, moment, op->campaign);
 }
 
 /* ---- candidates with a session ---- */

@@ -134,9 +134,9 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
                      struct frontend_asker asker, struct frontend_op *ret_op,
                      struct frontend_verdict *ret_verdict);
 
-/* Before a candidate registers: those of its group that were silent for long leave. */
-void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
-                            const Gavel__Register *registration);
+/* Before a candidate registers those of its group that were silent for long leave, and before one campaigns
+ * whoever beat under its id, and does not any more. */
+void frontend_forget(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op);
 
 /* ---- frontend_closing.c: what is proposed, and not applied yet ---- */
 

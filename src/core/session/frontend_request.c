@@ -402,10 +402,8 @@ static enum gavel_status draft(struct frontend *frontend, const struct frontend_
     if (!lent)
         return GAVEL_ERR_NO_MEMORY;
     lent->users = 1;
-    for (size_t i = 0; i < request->n_ops; i++) {
-        if (decided->list[i]->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE)
-            frontend_forget_silent(frontend, moment, decided->list[i]->register_candidate);
-    }
+    for (size_t i = 0; i < request->n_ops; i++)
+        frontend_forget(frontend, moment, decided->list[i]);
     if (first > 0) {
         ASSERT(decided->refused == 0); /* or the whole was */
         verdicts = NULL;

@@ -80,6 +80,8 @@ static enum gavel_status check_campaign(const Gavel__Campaign *campaign, struct 
         status = check_text("address", campaign->address, TABLE_ADDRESS_BYTES_MAX, error);
     if (status == GAVEL_OK)
         status = check_range("minimum mandate", campaign->min_mandate_ms, 0, TABLE_TTL_MAX_MS, error);
+    if (status == GAVEL_OK)
+        status = check_range("time-out", campaign->timeout_ms, 0, TABLE_LEASE_MAX_MS, error);
     if (status != GAVEL_OK)
         return status;
     if (campaign->metadata.len > TABLE_METADATA_BYTES_MAX)

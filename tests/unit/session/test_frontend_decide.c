@@ -291,6 +291,36 @@ static void test_whoever_beats_while_it_is_forgotten_is_registered_again(void **
         heard_candidate(&f->frontend.heard, table_candidate_find(group_of(f, "g"), "one"))->beats, 2);
 }
 
+/* An older program that beat has died; the newer one has a session, and the same id. */
+static void test_who_beat_and_fell_silent_does_not_keep_its_id_from_a_session(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *ops[] = {op_open(f, 8, 60000), op_campaign(f, "h", "one")};
+    Gavel__Op *campaign = op_campaign(f, "g", "one");
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 1));
+    must(f, 0, 0, op_register(f, "h", "one", 2, 1));
+    must(f, 7, 1, op_open(f, 7, 86400000));
+    campaign->campaign->timeout_ms = 1000;
+    run_until(f, f->now + MS(1000));
+    assert_int_equal(request(f, 7, 2, campaign)->results[0]->status, GAVEL_ERR_ID_IN_USE);
+    must(f, 0, 0, op_register(f, "g", "one", 1, 2)); /* it lives */
+    run_until(f, f->now + MS(1000));
+    assert_int_equal(request(f, 7, 3, campaign)->results[0]->status, GAVEL_ERR_ID_IN_USE);
+    fixture_change_leader(f);
+    run_until(f, f->now + MS(1000));
+    assert_int_equal(request(f, 7, 4, campaign)->results[0]->status, GAVEL_ERR_ID_IN_USE);
+    run_until(f, f->now + MS(1));
+    must(f, 7, 5, campaign);
+    assert_string_equal(group_of(f, "g")->holder, "one");
+    assert_int_equal(group_of(f, "g")->candidate_count, 1);
+    run_until(
+        f,
+        f->now + MS(59001)); /* without a time-out it is a minute; also for whoever opens a session by that */
+    assert_int_equal(request_all(f, 8, 1, 2, ops)->results[1]->status, GAVEL_OK);
+    assert_string_equal(group_of(f, "h")->holder, "one");
+}
+
 /* ---- hand-overs ---- */
 
 static void test_a_wish_is_refused_in_words(void **state)
@@ -710,6 +740,7 @@ int main(void)
         TEST(test_those_long_silent_are_forgotten_when_another_comes),
         TEST(test_a_time_out_beyond_all_bounds_ends_nobody),
         TEST(test_whoever_beats_while_it_is_forgotten_is_registered_again),
+        TEST(test_who_beat_and_fell_silent_does_not_keep_its_id_from_a_session),
         TEST(test_a_wish_is_refused_in_words),
         TEST(test_a_hand_over_goes_to_whom_it_was_wished_for),
         TEST(test_a_wish_for_a_lease_mandate_is_written_as_on_every_store),
