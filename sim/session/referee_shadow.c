@@ -101,6 +101,11 @@ static void begin_mandate(struct session_referee *referee, struct shadow_group *
         session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
                                 "%s: a mandate with epoch %llu after one with %llu", name_of(referee, group),
                                 (ull)epoch, (ull)last);
+    if (epoch <= referee->passed[group - referee->groups])
+        session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
+                                "%s: a mandate with epoch %llu, after a campaign for epochs above %llu",
+                                name_of(referee, group), (ull)epoch,
+                                (ull)referee->passed[group - referee->groups]);
     referee->counts.anew += group->epoch == 0 && floor != 0;
     group->is_held = true;
     group->session = session;
@@ -261,6 +266,7 @@ static void campaign(struct session_referee *referee, const struct shadow_sessio
 {
     struct shadow_group *group = group_of(referee, campaign->group);
     struct shadow_candidate *candidate = candidate_by_id(group, campaign->id);
+    size_t which = (size_t)(group - referee->groups);
 
     if (!session || !session->is_open || (candidate && candidate->session != session->id)) {
         session_referee_violate(referee, SESSION_INVARIANT_TABLE,
@@ -283,12 +289,11 @@ static void campaign(struct session_referee *referee, const struct shadow_sessio
                                 "%s campaigns in %s in the place of another one with its id", campaign->id,
                                 campaign->group);
     candidate->instance = campaign->instance != 0 ? campaign->instance : candidate->instance;
-    if (revision <= campaign->epoch_at_least)
-        session_referee_violate(referee, SESSION_INVARIANT_EPOCHS,
-                                "%s campaigns in %s for epochs above %llu, and they go on at %llu",
-                                campaign->id, campaign->group, (ull)campaign->epoch_at_least, (ull)revision);
+    if (campaign->epoch_at_least > referee->passed[which])
+        referee->passed[which] = campaign->epoch_at_least;
     group->exists = true;
-    if (group->policy == GAVEL__POLICY__POLICY_UNSET || group->candidate_count == 1)
+    if (campaign->policy != GAVEL__POLICY__POLICY_UNSET &&
+        (group->policy == GAVEL__POLICY__POLICY_UNSET || group->candidate_count == 1))
         group->policy = campaign->policy;
     settle(referee, group, "", revision);
     if (campaign->renews_epoch != 0 && group->is_held && group->session == session->id &&
@@ -543,7 +548,7 @@ static bool is_newer(const struct shadow_group *group, uint64_t revision)
 static void check_removal(struct session_referee *referee, const struct shadow_group *group,
                           const Gavel__RemoveGroup *remove)
 {
-    gavel_ns idle = referee->now - group->touched_at;
+    gavel_ns idle = referee->now - ns_max(group->touched_at, group->lease_until);
 
     if (group->candidate_count > 0 || (group->is_held && group->session != 0))
         session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
@@ -589,11 +594,12 @@ static void remove_group(struct session_referee *referee, const Gavel__RemoveGro
 
 /* ---- any ---- */
 
+/* A renewal lasts from when it was asked for, however late the log has it: lease_until. */
 static void touch(struct session_referee *referee, const Gavel__Op *op)
 {
     struct shadow_group *group = group_of(referee, table_op_group(op));
 
-    if (group)
+    if (group && op->what_case != GAVEL__OP__WHAT_RENEW)
         group->touched_at = referee->now;
 }
 

@@ -125,6 +125,7 @@ struct session_referee {
     struct shadow_work works[GROUPS_MAX][PROGRAMS_MAX];
     gavel_ns worked_until[GROUPS_MAX];
     uint64_t floor[GROUPS_MAX];           /* the highest epoch of groups of this name that were removed */
+    uint64_t passed[GROUPS_MAX];          /* campaigns were for epochs above it */
     uint64_t written[GROUPS_MAX];         /* the highest epoch that the resource accepted */
     uint64_t written_ordinal[GROUPS_MAX]; /* and whose that was */
     struct shadow_watch watches[PROGRAMS_MAX][GROUPS_MAX];

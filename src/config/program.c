@@ -49,8 +49,11 @@ static char *path_join(struct arena *arena, const char *directory, const char *e
                        const char *name)
 {
     bool is_absolute = entry_length ? entry[0] == '/' : name[0] == '/';
+    bool is_as_given = !directory && entry_length == 0 && strchr(name, '/');
     const char *base = is_absolute ? "" : directory ? directory : ".";
 
+    if (is_as_given)
+        return arena_text(arena, "%s", name);
     return arena_text(arena, "%s%s%.*s%s%s", base, is_absolute ? "" : "/", (int)entry_length,
                       entry_length ? entry : "", entry_length ? "/" : "", name);
 }

@@ -212,9 +212,20 @@ struct gavel_settings quick_settings(void)
     settings.election_interval_ms = 200;
     settings.candidate_timeout_ms = 1500;
     settings.call_timeout_ms = 300;
-    settings.lease_ms = 1500;
-    settings.stop_grace_ms = 500;
-    settings.stop_margin_ms = 300; /* a loaded machine is late */
+    /* A loaded machine is late, and a process whose work stops too late is ended. */
+    settings.lease_ms = 6000;
+    settings.stop_grace_ms = 2500;
+    settings.stop_margin_ms = 500;
+    return settings;
+}
+
+static struct gavel_settings usual_settings(void)
+{
+    struct gavel_settings settings;
+
+    assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
+    settings.lease_ms *= 5; /* as above */
+    settings.stop_grace_ms *= 5;
     return settings;
 }
 
@@ -248,12 +259,13 @@ struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const
                                    const struct gavel_settings *settings, struct recorder *recorder)
 {
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    const struct gavel_settings usual = usual_settings();
     struct gavel_candidate *candidate = NULL;
     struct gavel_error error = {0};
 
     options.group = group;
     options.candidate = id;
-    options.settings = settings;
+    options.settings = settings ? settings : &usual;
     if (recorder)
         options.subscriber = recorder_subscriber(recorder);
     if (gavel_join(gavel, &options, &candidate, &error) != GAVEL_OK)

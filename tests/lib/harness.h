@@ -74,7 +74,7 @@ struct gavel_settings patient_settings(void);
 /* Opens or fails the test. */
 struct gavel *open_gavel(const char *url);
 
-/* Joins or fails the test; settings and recorder may be NULL. */
+/* Joins or fails the test. settings NULL: the preset local, with more time; recorder may be NULL. */
 struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const char *id,
                                    const struct gavel_settings *settings, struct recorder *recorder);
 

@@ -91,9 +91,9 @@ static struct gavel_settings settings_of(const char *name)
     struct gavel_settings settings = is_quick ? quick_settings() : patient_settings();
 
     if (strcmp(name, "lenient") == 0) { /* after the deadline even a busy machine lets it say why it dies */
-        settings.lease_ms = 8000;
+        settings.lease_ms = 12000;
         settings.stop_margin_ms = 5000;
-        settings.candidate_timeout_ms = 8000;
+        settings.candidate_timeout_ms = 12000;
     }
     if (strcmp(name, "tenured") == 0)
         settings.min_mandate_ms = 3600000;

@@ -489,9 +489,13 @@ static void test_superseded_candidate_notes_a_nearer_deadline(void **state)
 
 static bool has_new_epoch(void *argument)
 {
-    const struct look *look = argument;
+    struct look *look = argument;
+    uint64_t first;
 
-    return gavel_epoch(look->candidate) > look->recorder.epoch;
+    pthread_mutex_lock(&look->recorder.mutex);
+    first = look->recorder.epoch;
+    pthread_mutex_unlock(&look->recorder.mutex);
+    return gavel_epoch(look->candidate) > first;
 }
 
 /* The command of a guard knows the epoch that it was started with, and no other. */
@@ -502,9 +506,10 @@ static void test_work_goes_on_under_its_first_epoch_when_the_mandate_gets_a_new_
     gavel_ns stop_at = 0, deadline = 0;
     struct look look;
 
-    settings.max_mandate_ms = 4000;
+    settings.max_mandate_ms = settings.lease_ms;
     look_start(&look, scene, &settings);
     assert_true(comes_true(has_new_epoch, &look, LIMIT_MS));
+    assert_int_equal(recorder_count(&look.recorder, &look.recorder.elected), 1);
     assert_true(on_death_read_mandate(look.entry, look.recorder.epoch, &stop_at, &deadline));
     assert_true(deadline > look.elected_deadline);
     assert_false(on_death_read_mandate(look.entry, gavel_epoch(look.candidate), &stop_at, &deadline));

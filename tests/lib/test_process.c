@@ -109,12 +109,12 @@ static bool has_died(void *argument)
     return waitpid(death->pid, &death->status, WNOHANG) == death->pid;
 }
 
-/* Dies of this signal soon, without anyone doing anything more about it. */
+/* Dies of this signal without anyone doing anything more about it. */
 static void assert_dies_of(struct actor *actor, int signal)
 {
     struct death death = {.pid = actor->pid};
 
-    assert_true(comes_true(has_died, &death, PROMPT_MS));
+    assert_true(comes_true(has_died, &death, LIMIT_MS));
     assert_true(WIFSIGNALED(death.status));
     assert_int_equal(WTERMSIG(death.status), signal);
     (void)close(actor->in);

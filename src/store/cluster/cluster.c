@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store `gavel://h1:7600,h2:7600,h3:7600`: opening and closing it; gavel.h
+ * The store `gavel://h1:7600,h2:7600,h3:7600`: opening and closing it; cluster.h
  * has the picture.
  *
  * Opening waits until one node has answered, for a short while. Whether the

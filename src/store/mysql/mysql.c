@@ -2,7 +2,7 @@
 
 /*
  * The store `mysql://user@host:3306/database`: opening, probing and closing it;
- * mysql_driver.h has the picture.
+ * internal.h has the picture.
  */
 #include "store/mysql/internal.h"
 

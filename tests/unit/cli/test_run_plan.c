@@ -147,7 +147,7 @@ static void test_a_program_that_is_not_there_is_not_found(void **state)
     assert_int_equal(plan(f, "", ARGV("no-such-program")), GAVEL_ERR_NOT_FOUND);
     assert_refused(f, GAVEL_ERR_NOT_FOUND, "\"no-such-program\" in the directories of PATH");
     assert_int_equal(plan(f, "", ARGV("./no-such-program")), GAVEL_ERR_NOT_FOUND);
-    assert_refused(f, GAVEL_ERR_NOT_FOUND, "./no-such-program");
+    assert_refused(f, GAVEL_ERR_NOT_FOUND, "no program ./no-such-program;");
     assert_int_equal(plan(f, "", ARGV("/etc/passwd/x")), GAVEL_ERR_NOT_FOUND);
     assert_int_equal(plan(f, "", ARGV("")), GAVEL_ERR_NOT_FOUND);
     assert_int_equal(run_plan_fail(&f->cli, &f->error), 127);
