@@ -548,7 +548,8 @@ static bool is_newer(const struct shadow_group *group, uint64_t revision)
 static void check_removal(struct session_referee *referee, const struct shadow_group *group,
                           const Gavel__RemoveGroup *remove)
 {
-    gavel_ns idle = referee->now - ns_max(group->touched_at, group->lease_until);
+    gavel_ns lease_until = group->is_held ? group->lease_until : 0; /* it may be given up before */
+    gavel_ns idle = referee->now - ns_max(group->touched_at, lease_until);
 
     if (group->candidate_count > 0 || (group->is_held && group->session != 0))
         session_referee_violate(referee, SESSION_INVARIANT_REMOVAL,
