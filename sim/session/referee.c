@@ -186,6 +186,12 @@ static bool is_effective(struct session_referee *referee, const Gavel__Command *
                                     "a request of a session that is not open is carried out");
         return false;
     }
+    if (is_open && command->session_revision != 0 && command->session_revision != session->revision) {
+        if (status == GAVEL_OK)
+            session_referee_violate(referee, SESSION_INVARIANT_TABLE,
+                                    "a request of a former session is carried out in one with its id");
+        return false;
+    }
     if (is_open && command->id <= session->last_id)
         return false;
     if (status != GAVEL_OK) {

@@ -135,6 +135,7 @@
     X(KEPT_WITHOUT_LEASE,     "kept-without-lease", "a leader whose lease has lapsed answers keep-alives")    \
     X(SESSION_WITHOUT_DRIFT,  "session-without-drift", "a session takes clock rates as equal, on both sides") \
     X(APPLIED_AGAIN,          "applied-again", "a request that is repeated is carried out again")             \
+    X(FORMER_REQUEST,         "former-request", "a request of an expired session is carried out in one that was opened anew under its id") \
     X(CARRIED_TWICE,          "carried-twice", "a write without a session is carried to the next leader, too") \
     X(LOST_IS_REFUSED,        "lost-is-refused", "a write whose leader was lost is told as not done")         \
     X(CLAIM_OVER_RENEWAL,     "claim-over-renewal", "whether a lease has run out is counted from its grant")  \

@@ -240,6 +240,7 @@ static void send(struct client *client)
     gavel__request__init(&outgoing->request);
     outgoing->request.tag = client->request.attempt.tag;
     outgoing->request.session = client->session.id;
+    outgoing->request.session_revision = client->session.revision;
     outgoing->request.id = client->request.id;
     outgoing->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
     outgoing->request.n_ops = client->request.ops;

@@ -340,6 +340,8 @@ static enum gavel_status encode(const struct frontend *frontend, struct frontend
     command.wall_ms = waiting->wall_ms;
     command.generation = frontend->generation;
     command.table_version = frontend->table_version;
+    if (request && frontend->table_version >= TABLE_VERSION_0_7)
+        command.session_revision = request->session_revision;
     command.n_ops = ops->count;
     command.ops = (Gavel__Op **)(uintptr_t)ops->list; /* packing does not write to them */
     status = table_ops_encode_packed(&command, ops->packed, &waiting->bytes, &waiting->size);

@@ -192,6 +192,8 @@ static void renew(struct frontend *frontend, const struct frontend_moment *momen
 
 /* ---- known already ---- */
 
+static const char another_is_open[] =
+    "the session has expired, and another was opened under its id; open one with a new id";
 static const char about_to_end[] = "the session is about to end; open another one";
 
 static bool begins_with_opening(const Gavel__Request *request)
@@ -288,6 +290,10 @@ static bool is_settled(struct frontend *frontend, const struct frontend_moment *
 
     if (PLANTED(APPLIED_AGAIN))
         is_last = false;
+    if (session && !table_session_is_meant(session, request->session_revision)) {
+        refuse(frontend, ticket, request, GAVEL_ERR_SESSION_GONE, another_is_open);
+        return true;
+    }
     if (waiting) {
         waiting->has_asker = true;
         waiting->ticket = ticket;

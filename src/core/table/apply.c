@@ -272,6 +272,8 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
         return GAVEL_ERR_INVALID;
     if (command->session != 0 && !session && !is_opening(command))
         return GAVEL_ERR_SESSION_GONE;
+    if (session && !table_session_is_meant(session, command->session_revision))
+        return GAVEL_ERR_SESSION_GONE;
     if (is_last)
         return repeat(session, outcome);
     if (session && command->id < session->last_id && is_opening(command))

@@ -157,8 +157,10 @@ enum gavel_status table_ops_encode_packed(const Gavel__Command *message, const s
     before.n_ops = 0;
     before.generation = 0;
     before.table_version = 0;
+    before.session_revision = 0;
     after.generation = message->generation;
     after.table_version = message->table_version;
+    after.session_revision = message->session_revision;
     command.value_size = gavel__command__get_packed_size(&before) + gavel__command__get_packed_size(&after);
     for (size_t i = 0; i < message->n_ops; i++) {
         size_t size = op_size(message, packed, i);

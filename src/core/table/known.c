@@ -25,6 +25,7 @@ static const struct {
     const ProtobufCMessageDescriptor *message;
     uint64_t last;
 } first_version[] = {
+    {&gavel__command__descriptor, VERSION_NUMBER},
     {&gavel__op__descriptor, 17},
     {&gavel__campaign__descriptor, 9},
     {&gavel__withdraw__descriptor, 3},

@@ -30,6 +30,13 @@ struct table_session *table_session_find(const struct table *table, uint64_t id)
     return session;
 }
 
+bool table_session_is_meant(const struct table_session *session, uint64_t revision)
+{
+    if (PLANTED(FORMER_REQUEST))
+        return true;
+    return revision == 0 || revision == session->create_revision;
+}
+
 struct table_session *table_session_first(const struct table *table)
 {
     struct table_session *session = RB_ROOT(&table->sessions);

@@ -379,6 +379,8 @@ const char *table_op_group(const Gavel__Op *op);
 GAVEL_CHECKED enum gavel_status table_keep_history(struct table *table);
 
 struct table_session *table_session_find(const struct table *table, uint64_t id);
+/* Whether it is the one with that create_revision, and not another under the same id; 0: whichever. */
+bool table_session_is_meant(const struct table_session *session, uint64_t revision);
 struct table_group *table_group_find(const struct table *table, const char *name);
 /* The first group whose name is not below `name` ("" the first of all), and the next; NULL at the end. */
 struct table_group *table_group_from(const struct table *table, const char *name);

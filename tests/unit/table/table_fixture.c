@@ -70,6 +70,7 @@ enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uin
     command.wall_ms = fixture->wall_ms++;
     command.generation = fixture->generation;
     command.table_version = fixture->version;
+    command.session_revision = fixture->session_revision;
     command.ops = ops;
     command.n_ops = count;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);

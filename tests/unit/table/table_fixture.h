@@ -21,8 +21,9 @@ struct table_fixture {
     struct table table;
     int64_t wall_ms;
     uint64_t generation;
-    uint32_t version; /* of the table, that commands name */
-    bool is_in_need;  /* memory runs out at every allocation of a command, before it is finally applied */
+    uint32_t version;          /* of the table, that commands name */
+    uint64_t session_revision; /* likewise: which session is meant */
+    bool is_in_need; /* memory runs out at every allocation of a command, before it is finally applied */
     struct table_result result; /* of the last operation */
     struct table_cursor cursor; /* of next_change() */
     Gavel__Change *change;      /* the last one that was read */

@@ -69,6 +69,31 @@ static void test_repeated_request_is_answered_and_not_applied(void **state)
     assert_null(table_group_find(&fixture->table, "another"));
 }
 
+/* A copy of a request is late, and so was one of the opening: the new session knows nothing of what was done.
+ */
+static void test_request_of_a_former_session_is_not_carried_out_in_the_next(void **state)
+{
+    struct table_fixture *fixture = *state;
+    uint64_t digest;
+
+    assert_int_equal(open_session(fixture, 7), GAVEL_OK);
+    fixture->session_revision = fixture->result.revision;
+    assert_int_equal(campaign_with_id(fixture, 7, 2, "g"), GAVEL_OK);
+    fixture->session_revision = 0;
+    assert_int_equal(close_session(fixture, 7, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    assert_int_equal(open_session(fixture, 7), GAVEL_OK);
+    digest = table_digest(&fixture->table);
+    fixture->session_revision = 1;
+    assert_int_equal(campaign_with_id(fixture, 7, 2, "g"), GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(table_digest(&fixture->table), digest);
+    fixture->session_revision = table_session_find(&fixture->table, 7)->create_revision;
+    assert_int_equal(campaign_with_id(fixture, 7, 2, "g"), GAVEL_OK);
+    /* By the rules of before nobody says which. */
+    fixture->session_revision = 1;
+    fixture->version = 1;
+    assert_int_equal(campaign_with_id(fixture, 7, 3, "other"), GAVEL_OK);
+}
+
 static void test_refused_request_is_remembered_as_refused(void **state)
 {
     struct table_fixture *fixture = *state;
@@ -341,6 +366,7 @@ static void test_packed_operations_make_the_same_bytes(void **state)
         command.wall_ms = i & 1 ? 1000000 : 0;
         command.generation = i & 2 ? 3 : 0;
         command.table_version = i & 1 ? TABLE_VERSION : 0;
+        command.session_revision = i & 2 ? 299 : 0;
         put.value.data = value;
         put.value.len = i & 4 ? sizeof value : 0;
         if (i & 8)
@@ -359,6 +385,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_session_is_open_until_it_is_closed, table_fixture_setup,
                                         table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_repeated_request_is_answered_and_not_applied,
+                                        table_fixture_setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_request_of_a_former_session_is_not_carried_out_in_the_next,
                                         table_fixture_setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_refused_request_is_remembered_as_refused, table_fixture_setup,
                                         table_fixture_teardown),
