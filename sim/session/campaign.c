@@ -129,11 +129,6 @@ void campaign_elected(struct program *program, unsigned group, uint64_t epoch)
 
 /* ---- news ---- */
 
-static bool is_own(const struct program *program, uint64_t session)
-{
-    return session != 0 && session == client_session(program->client);
-}
-
 void campaign_change(struct program *program, const Gavel__Change *change)
 {
     unsigned group = testbed_group_of(change->group);
@@ -143,7 +138,8 @@ void campaign_change(struct program *program, const Gavel__Change *change)
 
     if (program->testbed->profile.program[program->index].roles[group] != ROLE_CAMPAIGN)
         return;
-    if (change->kind == GAVEL__CHANGE__KIND__ELECTED && is_own(program, change->session)) {
+    if (change->kind == GAVEL__CHANGE__KIND__ELECTED &&
+        client_is_own(program->client, change->session, change->revision)) {
         campaign_elected(program, group, change->epoch);
     } else if (change->kind == GAVEL__CHANGE__KIND__VACANT && change->epoch == candidacy->epoch) {
         candidacy_rest(program, group);
@@ -214,16 +210,17 @@ void campaign_reopen(struct program *program, unsigned group, uint64_t version)
     (void)pending_submit(program, PENDING_REOPEN, group, &op, 0);
 }
 
-void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown)
+void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown, uint64_t revision)
 {
     struct candidacy *candidacy = &program->candidacies[group];
+    bool is_ours = shown && shown->is_held && client_is_own(program->client, shown->session, revision);
 
     candidacy->is_done = shown && shown->is_done;
     if (candidacy->is_done && !program->is_closing)
         campaign_reopen(program, group, shown->version);
-    else if (shown && shown->is_held && !program->is_closing && !is_own(program, shown->session))
+    else if (shown && shown->is_held && !program->is_closing && !is_ours)
         report_death(program, group, shown);
-    if (shown && shown->is_held && is_own(program, shown->session))
+    if (is_ours)
         campaign_elected(program, group, shown->epoch);
 }
 
@@ -289,7 +286,7 @@ void campaign_result(struct program *program, const struct pending *pending, enu
         if (result && status == GAVEL_ERR_DONE)
             candidacy->is_done = true;
         if (result && status == GAVEL_OK) /* its group shows whether that was a grant */
-            campaign_looked(program, pending->group, result->group);
+            campaign_looked(program, pending->group, result->group, result->revision);
     } else if (pending->kind == PENDING_WITHDRAW) {
         candidacy->is_leaving = false;
         if (result && status == GAVEL_ERR_STORE_UNSUPPORTED) { /* done for good, while a node may be older */

@@ -192,5 +192,6 @@ void pending_answer(struct program *program, const struct client_action *action)
     else if (testbed->profile.program[program->index].roles[pending.group] == ROLE_LEASE)
         lease_looked(program, pending.group, answer->n_groups > 0 ? answer->groups[0] : NULL);
     else
-        campaign_looked(program, pending.group, answer->n_groups > 0 ? answer->groups[0] : NULL);
+        campaign_looked(program, pending.group, answer->n_groups > 0 ? answer->groups[0] : NULL,
+                        answer->revision);
 }

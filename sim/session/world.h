@@ -378,7 +378,8 @@ void campaign_deadline(struct program *program);
 void campaign_stop_all(struct program *program);
 void campaign_result(struct program *program, const struct pending *pending, enum gavel_status status,
                      const Gavel__OpResult *result);
-void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown);
+/* As of that revision of the table. */
+void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown, uint64_t revision);
 void campaign_write_note(struct program *program, unsigned group);
 void campaign_wish(struct program *program, unsigned group);
 void campaign_reopen(struct program *program, unsigned group, uint64_t version);

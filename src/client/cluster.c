@@ -103,8 +103,17 @@ static void tell_watcher(struct cluster_link *cluster, const struct client_actio
 {
     const struct cluster_link_watcher *watcher = find_watcher(cluster, action->token);
 
-    if (watcher) /* else it was ended meanwhile */
-        watcher->callback(watcher->user, action->change, action->revision, action->kind == CLIENT_DO_GAP);
+    Gavel__Change change;
+
+    if (!watcher)
+        return; /* it was ended meanwhile */
+    if (action->change) {
+        change = *action->change;
+        if (!client_is_own(cluster->client, change.session, change.revision))
+            change.session = 0;
+    }
+    watcher->callback(watcher->user, action->change ? &change : NULL, action->revision,
+                      action->kind == CLIENT_DO_GAP);
 }
 
 static void tell(struct cluster_link *cluster, const struct client_action *action)

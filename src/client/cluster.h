@@ -61,7 +61,7 @@ typedef void (*cluster_link_answer_cb)(void *user, enum gavel_status status, con
 /*
  * If `change` is NULL, the watch has reached `revision`: everything before it
  * was reported, or with is_gap may have been missed, so look at the whole
- * state.
+ * state. change->session is 0 unless the change is about the session that is open now.
  */
 typedef void (*cluster_link_change_cb)(void *user, const Gavel__Change *change, uint64_t revision,
                                        bool is_gap);

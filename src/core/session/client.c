@@ -205,6 +205,13 @@ uint64_t client_session(const struct client *client) { return client->session.id
 
 uint64_t client_session_number(const struct client *client) { return client->session.number; }
 
+bool client_is_own(const struct client *client, uint64_t session, uint64_t revision)
+{
+    bool has_our_id = session != 0 && session == client->session.id;
+
+    return has_our_id && client->session.is_open && revision >= client->session.revision;
+}
+
 gavel_ns client_deadline(const struct client *client) { return client->session.deadline; }
 
 const char *client_trouble(const struct client *client) { return client->trouble; }

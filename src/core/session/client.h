@@ -161,6 +161,12 @@ uint64_t client_session(const struct client *client);
  * own.
  */
 uint64_t client_session_number(const struct client *client);
+/*
+ * Whether a change, or an answer from the table, of that revision means our session by this id. One that is
+ * older than our session is of a former one: an opening that had no answer for long may have been carried
+ * out, and the session have expired, before it was opened by the copy that was answered.
+ */
+bool client_is_own(const struct client *client, uint64_t session, uint64_t revision);
 gavel_ns client_deadline(const struct client *client);   /* 0: there is no open session */
 const char *client_trouble(const struct client *client); /* why it is not up, for people; "" */
 /* Every node that there is has refused us, one after the other; the trouble is what the last of them said. It

@@ -440,6 +440,27 @@ static void test_a_session_that_was_opened_anew_under_our_id_is_not_ours(void **
     assert_int_equal(client_session_number(s->client), 0);
 }
 
+/*
+ * The opening was carried out at 3 and its session was granted something, but the answer was lost. The
+ * session has expired, and the copy of the opening that is answered has opened it anew at 97.
+ */
+static void test_what_is_older_than_our_session_is_of_a_former_one(void **state)
+{
+    struct scripted *s = *state;
+
+    s->session_revision = 97;
+    assert_false(client_is_own(s->client, SESSION, 3));
+    assert_false(client_is_own(s->client, SESSION, 98)); /* it is not known to be open */
+    scripted_up(s);
+    assert_int_equal(client_session(s->client), SESSION);
+    assert_false(client_is_own(s->client, SESSION, 3));
+    assert_false(client_is_own(s->client, SESSION, 96));
+    assert_true(client_is_own(s->client, SESSION, 97)); /* campaigns that went with the opening */
+    assert_true(client_is_own(s->client, SESSION, 98));
+    assert_false(client_is_own(s->client, SESSION + 1, 98));
+    assert_false(client_is_own(s->client, 0, 98));
+}
+
 static void test_a_node_that_does_not_tell_which_session_it_keeps_is_believed(void **state)
 {
     struct scripted *s = *state;
@@ -758,6 +779,7 @@ int main(void)
         T(test_a_request_that_finds_the_session_gone_says_so),
         T(test_another_s_session_that_is_gone_is_none_of_ours),
         T(test_a_session_that_was_opened_anew_under_our_id_is_not_ours),
+        T(test_what_is_older_than_our_session_is_of_a_former_one),
         T(test_a_node_that_does_not_tell_which_session_it_keeps_is_believed),
         T(test_without_a_leader_a_request_is_tried_again_with_the_same_id),
         T(test_another_failure_is_told_to_all_and_the_next_id_is_higher),
