@@ -162,9 +162,11 @@ struct store_reply {
      * anything else  a failure; it is unknown whether a write was applied
      */
     enum gavel_status status;
-    bool found;              /* READ: there is a record */
-    bool is_ours;            /* the session of this store object holds the mandate that `record` shows … */
-    uint64_t session;        /* … and this is its number; 0: of a store without sessions */
+    bool found; /* READ: there is a record */
+    /* The session of this store object holds the mandate that `record` shows. It is ours only if the holder
+     * has our id, too: candidates of one store object share a session. */
+    bool is_ours;
+    uint64_t session;        /* the number of that session; 0: of a store without sessions */
     bool expired;            /* READ: the store's clock says that the lease has run out */
     gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
     uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */

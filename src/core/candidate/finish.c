@@ -160,7 +160,8 @@ void finish_read_done(struct candidate *c, enum gavel_status status, const struc
         memcpy(c->id, record->holder, sizeof c->id);
     }
     /* A new epoch that we had asked for, and were not told of. */
-    if (c->has_sessions && reply->is_ours && record->held && record->epoch > c->epoch && !session_is_over(c))
+    if (c->has_sessions && reply->is_ours && record->held && record->epoch > c->epoch &&
+        strcmp(record->holder, c->id) == 0 && !session_is_over(c))
         c->epoch = c->had_epoch = record->epoch;
     if (!reply->found || !is_of_our_mandate(c, record)) {
         if (reply->found && record->done)

@@ -12,9 +12,9 @@
  * once; each step is told how things stand. The rules:
  *
  *  1. Only what the store shows in the session that is open now makes us lead:
- *     a record that is held by this session, after a heartbeat of ours was
- *     answered in it, with an epoch that was never ours before. So neither a
- *     late answer nor a repeated push brings back what was given up.
+ *     a record that is held by this session under our id, after a heartbeat of
+ *     ours was answered in it, with an epoch that was never ours before. So
+ *     neither a late answer nor a repeated push brings back what was given up.
  *  2. The mandate is over when the session is: by our clock, or because another
  *     number is open. It is never carried over.
  *  3. If the store shows in this session that somebody else holds it, or nobody,
@@ -116,6 +116,14 @@ static void look_later(struct candidate *c)
     c->list_at = ns_min(c->list_at, list_at);
 }
 
+/* Whether it shows that we hold the mandate. Candidates of one store object share a session, so the session
+ * alone does not tell. */
+static bool is_own(const struct candidate *c, const struct sight *sight)
+{
+    return sight->is_found && sight->is_ours && sight->record->held &&
+           strcmp(sight->record->holder, c->id) == 0;
+}
+
 /* Takes the record over as the newest that is known. */
 static void observe(struct candidate *c, const struct sight *sight)
 {
@@ -140,7 +148,7 @@ static void observe(struct candidate *c, const struct sight *sight)
     if (!sight->is_read && is_same_mandate)
         seen->record.process = before.process;
     c->seen_session = sight->session;
-    c->is_ours = sight->is_ours && seen->record.held;
+    c->is_ours = is_own(c, sight);
     if (!sight->is_read && !is_same_mandate && seen->record.held && !c->is_ours)
         look_later(c);
 }
@@ -156,7 +164,7 @@ bool session_see(struct candidate *c, const struct sight *sight)
         is_old = false;
     if (!is_of_this || is_old)
         return false;
-    if (sight->is_ours && sight->is_found && sight->record->epoch > c->seen.record.epoch)
+    if (is_own(c, sight) && sight->record->epoch > c->seen.record.epoch)
         c->attempts = standby_attempts_before(c); /* as the record stood before */
     observe(c, sight);
     if (PLANTED(OLD_PUSH_ELECTS) && c->is_ours && !holds_mandate(c))

@@ -61,6 +61,35 @@ static void test_a_push_before_the_first_heartbeat_was_answered_elects_nobody(vo
     assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
 }
 
+/* As the store shows what another candidate of our store object holds: in our session, under its own id. */
+static struct store_reply held_beside_us(const struct fixture *f, uint64_t version)
+{
+    struct store_reply reply = shown(f, version, "beside", true);
+
+    reply.is_ours = true;
+    return reply;
+}
+
+static void test_what_is_held_by_another_id_in_our_session_is_not_ours(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    tell(f, held_beside_us(f, 8));
+    assert_null(find(f, CANDIDATE_WORK_START));
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 8);
+}
+
+static void test_another_id_in_our_session_supersedes(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    tell(f, held_beside_us(f, 9));
+    expect_reason(f, GAVEL_REASON_SUPERSEDED);
+}
+
 static void test_the_release_may_elect_again_with_a_new_epoch(void **state)
 {
     struct fixture *f = *state;
@@ -591,6 +620,8 @@ int main(void)
         TEST(test_the_answer_to_a_heartbeat_elects),
         TEST(test_a_push_and_a_read_elect),
         TEST(test_a_push_before_the_first_heartbeat_was_answered_elects_nobody),
+        TEST(test_what_is_held_by_another_id_in_our_session_is_not_ours),
+        TEST(test_another_id_in_our_session_supersedes),
         TEST(test_the_release_may_elect_again_with_a_new_epoch),
         TEST(test_a_release_whose_answer_is_overtaken_by_a_grant_elects),
         TEST(test_an_old_push_brings_back_nothing),
