@@ -215,6 +215,7 @@ static void carry_out(struct world *world, struct process *process, const struct
         if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER ||
             action->work_stop.reason == GAVEL_REASON_RESIGNED)
             referee_handed_over(world, process);
+        referee_check_stop(world, process, action->work_stop.deadline);
         work_stop(world, process, action->work_stop.reason, action->work_stop.deadline);
         break;
     case CANDIDATE_RING:

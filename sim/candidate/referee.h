@@ -128,6 +128,9 @@ void referee_check_call(struct world *world, const struct process *process,
 /* After each step: its mandate, if it has one, is of the session that is open. */
 void referee_check_session(struct world *world, const struct process *process);
 
+/* Its work is told to stop: by the deadline of its mandate, unless nobody needs as long as that. */
+void referee_check_stop(struct world *world, const struct process *process, gavel_ns deadline);
+
 /* A record was shown to a process in its session; `was_epoch` is what it led with before. */
 void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
                          uint64_t was_epoch, uint64_t was_version);

@@ -61,6 +61,17 @@ void referee_check_session(struct world *world, const struct process *process)
                 (unsigned long long)grant->session, (unsigned long long)process->session.number);
 }
 
+void referee_check_stop(struct world *world, const struct process *process, gavel_ns deadline)
+{
+    gavel_ns now = clock_local(&process->clock, world->now);
+    gavel_ns soonest = ns_min(process->deadline, now + ns_from_ms(process->candidate.settings.stop_grace_ms));
+
+    if (world->profile.has_sessions && deadline < soonest)
+        violate(world, INVARIANT_ORDER,
+                "%s must stop its work by an instant %.3f s too early, as if it had not been kept open",
+                process->label, (double)(soonest - deadline) / (double)NS_PER_S);
+}
+
 void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
                          uint64_t was_epoch, uint64_t was_version)
 {

@@ -104,7 +104,7 @@ static void kept(struct world *world, struct process *process, const struct mess
         return;
     if (message->reply.status == GAVEL_ERR_SESSION_GONE) {
         TRACE(world, process, "is told that session %llu is gone", (unsigned long long)message->session);
-        process->session = (struct store_session){0};
+        process->session = (struct store_session){.former_deadline = process->session.deadline};
         open_one(world, process);
         if (prng_chance(&world->streams[STREAM_SESSION], 250)) /* or with the next one */
             tell_candidate(world, process, CANDIDATE_TICK);

@@ -78,6 +78,13 @@ struct store_session {
     /* By the caller's clock, it is known to be open until then: counted from the send of the newest
      * keep-alive, or opening, that was answered, less the drift. */
     gavel_ns deadline;
+    /*
+     * The last deadline that the session before this one had; 0: there was
+     * none. It stays while no other is open. By then all work of that session
+     * has stopped, and so the caller shows each session that was open to the
+     * candidates, in order, with an event of its own if need be.
+     */
+    gavel_ns former_deadline;
 };
 
 /* What a candidate of a session says of itself beside its registration. */

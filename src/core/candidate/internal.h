@@ -80,6 +80,7 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
 /* lead.c: holding a mandate */
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record);
 void lead_follow_session(struct candidate *c);
+void lead_follow_former_session(struct candidate *c);
 void lead_go_on(struct candidate *c, const struct record *record); /* our record, maybe with a new epoch */
 gavel_ns lead_new_epoch_at(const struct candidate *c); /* when to ask for one; NEVER if it need not */
 gavel_ns lead_term_stop_at(const struct candidate *c); /* when the work must stop at the latest, or NEVER */

@@ -47,14 +47,28 @@ gavel_ns lead_term_stop_at(const struct candidate *c)
     return ends_at == NEVER ? NEVER : ends_at - ns_from_ms(c->settings.stop_grace_ms);
 }
 
-void lead_follow_session(struct candidate *c)
+static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
 {
     ASSERT(c->has_sessions);
     ASSERT(c->mandate_session != 0);
-    ASSERT(c->mandate_session == c->session.number);
-    c->deadline = ns_min(c->session.deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+    c->deadline = ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
     c->stop_at = c->deadline - ns_from_ms(c->settings.stop_grace_ms);
     ASSERT(c->stop_at <= c->deadline);
+}
+
+void lead_follow_session(struct candidate *c)
+{
+    ASSERT(c->mandate_session == c->session.number);
+    last_as_long_as(c, c->session.deadline);
+}
+
+/* What we know of the deadline may be hours old: keep-alives wake nobody. */
+void lead_follow_former_session(struct candidate *c)
+{
+    ASSERT(c->mandate_session != c->session.number);
+    if (PLANTED(FORMER_DEADLINE_OLD))
+        return;
+    last_as_long_as(c, c->session.former_deadline);
 }
 
 static void extend(struct candidate *c, gavel_ns sent_at)

@@ -55,10 +55,12 @@ static void begin_anew(struct candidate *c)
         c->look_at = ns_min(c->look_at, c->now);
 }
 
-/* The mandate ends with the session; its work has until the last deadline that was known. */
+/* The mandate ends with the session; its work has until the last deadline that was known, and no longer than
+ * it may take: somebody else may have been granted the mandate already. */
 static void end_mandate(struct candidate *c)
 {
     if (holds_mandate(c)) {
+        lead_follow_former_session(c);
         stop_begin(c, GAVEL_REASON_LAPSED, "");
     } else if (c->state == CANDIDATE_STOPPING && !c->is_work_running && c->is_finishing) {
         finish_session_over(c);
@@ -79,6 +81,8 @@ void session_follow(struct candidate *c, const struct store_session *session)
     }
     if (!is_another)
         ASSERT(session->deadline >= c->session.deadline);
+    else if (c->session.number != 0)
+        ASSERT(session->former_deadline >= c->session.deadline);
     c->session = *session;
     if (PLANTED(MANDATE_OUTLIVES_SESSION) && holds_mandate(c) && session->number != 0)
         c->mandate_session = session->number;

@@ -98,7 +98,7 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
     c->reason = reason;
     memmove(c->successor, successor, strlen(successor) + 1);
     become_stopping(c);
-    if (reason == GAVEL_REASON_SUPERSEDED)
+    if (reason == GAVEL_REASON_SUPERSEDED || (c->has_sessions && session_is_over(c)))
         c->deadline = ns_min(c->deadline, c->now + ns_from_ms(c->settings.stop_grace_ms));
     if (has_work)
         stop_work(c);

@@ -70,6 +70,8 @@ static inline void pass(struct fixture *f, gavel_ms ms)
 
 static inline void open_session(struct fixture *f, uint64_t number)
 {
+    if (f->session.number != 0)
+        f->session.former_deadline = f->session.deadline;
     f->session.number = number;
     f->session.deadline = number ? ns_from_ms(f->now + TTL_MS) : 0;
 }

@@ -217,16 +217,14 @@ static void test_the_end_of_the_session_is_no_reason_to_be_woken(void **state)
 static void test_another_session_ends_the_mandate_while_leading(void **state)
 {
     struct fixture *f = *state;
-    gavel_ns deadline;
 
     lead(f);
-    deadline = f->candidate.deadline;
     f->now += 100;
     open_session(f, 2);
     tick(f);
     expect_reason(f, GAVEL_REASON_LAPSED);
     assert_int_equal(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline,
-                     deadline); /* not that of the new one */
+                     ns_from_ms(f->now + 500)); /* somebody else may lead already */
     assert_int_equal(find(f, CANDIDATE_MANDATE)->mandate.epoch, 0);
     work_stopped(f);
     assert_null(pending(f, STORE_RELEASE)); /* it ended with its session */
@@ -614,6 +612,22 @@ static void test_a_heartbeat_that_is_refused_since_the_group_is_done_ends_the_ca
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_DONE);
 }
 
+static void test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_keep_alive(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    f->now += 3600000; /* in which nobody woke us */
+    keep_alive(f);
+    f->now += 1700;
+    open_session(f, 0);
+    tick(f);
+    expect_reason(f, GAVEL_REASON_LAPSED);
+    assert_int_equal(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline,
+                     f->session.former_deadline - ns_from_ms(50));
+    assert_true(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline > ns_from_ms(f->now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +672,7 @@ int main(void)
         TEST(test_a_session_that_ends_while_a_success_is_recorded_is_looked_after),
         TEST(test_a_group_that_is_done_ends_its_candidates),
         TEST(test_a_heartbeat_that_is_refused_since_the_group_is_done_ends_the_candidate),
+        TEST(test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_keep_alive),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);
