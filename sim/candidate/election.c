@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "sim/candidate/granting.h"
+#include "sim/candidate/network.h"
 #include "sim/candidate/trace.h"
 #include "sim/candidate/world.h"
 
@@ -66,6 +67,8 @@ void election_begin_mandate(struct world *world, const struct standing *chosen, 
     ASSERT(session);
     ASSERT(grant.epoch > record->epoch);
     referee_check_patience(world, &grant);
+    if (record->epoch != 0 && !record->held && record->version == grant.epoch)
+        network_push(world); /* a hand-over in one write is two changes of one version */
     record->epoch = record->version = grant.epoch;
     record->held = true;
     record->loss = GAVEL_LOSS_NONE;
@@ -136,6 +139,7 @@ void election_preempt(struct world *world)
         !is_before(granting, best, leader) ||
         world->now - granting->granted_at < ns_from_ms(granting->min_mandate_ms))
         return;
+    granting->revision++;
     record->wish_epoch = record->epoch;
     memcpy(record->wish_successor, best->registration.id, sizeof record->wish_successor);
     TRACE(world, NULL, "store: wishes that %s hands over to %s", record->holder, record->wish_successor);

@@ -275,6 +275,7 @@ static enum gavel_status carry_out(struct world *world, struct message *message)
     case STORE_LEAVE:
         return leave(world, message);
     case STORE_ASK:
+        world->granting.revision++;
         return sim_store_ask(world, message);
     case STORE_DIED:
         return died(world, message);
@@ -325,6 +326,7 @@ void granting_apply(struct world *world, struct message *message)
     if (message->request.op == STORE_HEARTBEAT && message->kind == MESSAGE_CALL)
         reply->record.process = (struct process_id){0};
     reply->session = message->session;
+    reply->revision = world->granting.revision;
     reply->is_ours =
         record->held && message->session != 0 && world->granting.holder_session == message->session;
     if (message->kind == MESSAGE_CALL && message->request.op != STORE_READ &&

@@ -34,7 +34,7 @@ void session_begin(struct world *world, struct process *process)
 {
     process->session = (struct store_session){0};
     process->opening = 0;
-    process->told_version = process->told_wish = 0;
+    process->told_version = process->told_epoch = process->told_wish = 0;
     if (!world->profile.has_sessions)
         return;
     open_one(world, process);
@@ -92,6 +92,8 @@ static void note_told(struct process *process, const struct record *record)
 {
     if (process->told_version < record->version)
         process->told_version = record->version;
+    if (process->told_epoch < record->epoch)
+        process->told_epoch = record->epoch;
     if (process->told_wish < record->wish_epoch)
         process->told_wish = record->wish_epoch;
 }
@@ -116,7 +118,7 @@ static void kept(struct world *world, struct process *process, const struct mess
         ns_max(process->session.deadline, deadline_of(world, process, message->sent_at));
     work_follow_session(world, process);
     /* A push was lost: then a client looks at the whole. */
-    if (record->version > process->told_version || record->wish_epoch > process->told_wish) {
+    if (record->version > process->told_version || record->epoch > process->told_epoch || record->wish_epoch > process->told_wish) {
         note_told(process, record);
         tell_candidate(world, process, CANDIDATE_DOORBELL);
     }
@@ -140,6 +142,7 @@ void session_pushed(struct world *world, struct process *process, const struct m
     event.told.record = &message->reply.record;
     event.told.is_found = message->reply.found;
     event.told.is_ours = message->reply.is_ours;
+    event.told.revision = message->reply.revision;
     process_step(world, process, &event);
 }
 

@@ -36,7 +36,15 @@
  * | DIED       | record: epoch and process as seen:  | –                        |
  * |            | that process is dead                |                          |
  *
- * Every reply that shows the record also says in which session. Candidates are listed as long as their
+ * Every reply that shows the record also says in which session, and at which revision of the store. What the
+ * store shows may reach the candidate late and out of order; of two records of one group that one is newer
+ * which has
+ *
+ *   the higher version; else the higher epoch (a hand-over in one write shows the group vacant, and then
+ *   led, with one version); else is held, or done; else the higher revision (a wish is written, and ends,
+ *   without a new version).
+ *
+ * Candidates are listed as long as their
  * session is open, with an age_ms of 0 or more: they do not beat. ASK, REOPEN, CANDIDATES and GROUPS are the
  * same for all stores.
  */
@@ -173,7 +181,14 @@ struct store_reply {
     /* The session of this store object holds the mandate that `record` shows. It is ours only if the holder
      * has our id, too: candidates of one store object share a session. */
     bool is_ours;
-    uint64_t session;        /* the number of that session; 0: of a store without sessions */
+    uint64_t session; /* the number of that session; 0: of a store without sessions */
+    /*
+     * With sessions: how far the store had come, a number that grows with all
+     * that it writes, wishes, too. Epochs and versions are revisions. Of a
+     * write its own, of a READ that of what was read; `record` may be newer,
+     * if an answer was given again, but not older. 0: not known.
+     */
+    uint64_t revision;
     bool expired;            /* READ: the store's clock says that the lease has run out */
     gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
     uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */

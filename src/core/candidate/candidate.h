@@ -127,13 +127,14 @@ struct candidate_event {
         } reply;
         /*
          * As it was in this very session; a push of a former one is not passed
-         * on. It may be late, repeated, or older than what was read, which
-         * its version shows. It need not name the process of the holder.
+         * on. It may be late, repeated, or older than what was read: see
+         * base/request.h. It need not name the process of the holder.
          */
         struct {
             const struct record *record;
             bool is_found;
-            bool is_ours; /* the session holds the mandate */
+            bool is_ours;      /* the session holds the mandate */
+            uint64_t revision; /* as in struct store_reply: that of the change */
         } told;
         struct {
             struct nonce nonce; /* of the WATCH action */
@@ -277,6 +278,7 @@ struct candidate {
     bool has_sessions;
     struct store_session session; /* as of this step */
     uint64_t seen_session;        /* the one in which `seen` was seen … */
+    uint64_t seen_revision;       /* … how far the store had come then, as far as is known … */
     bool is_ours;                 /* … and whether that one holds the mandate */
     uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none */
     uint64_t mandate_session;     /* the one that our mandate is of; 0: none */

@@ -49,6 +49,7 @@ struct sight { /* the record, as a reply or a push shows it */
     bool is_ours;
     bool is_read; /* only that names the process of the holder */
     uint64_t session;
+    uint64_t revision;
 };
 void session_follow(struct candidate *c, const struct store_session *session);
 /* False if it is of another session, or older than what is known: then nothing was learnt. */

@@ -19,8 +19,8 @@
  *     number is open. It is never carried over.
  *  3. If the store shows in this session that somebody else holds it, or nobody,
  *     we stop.
- *  4. Of two records that were shown in one session the one with the lower
- *     version is older, and is ignored.
+ *  4. Of two records that were shown in one session the older one is ignored;
+ *     base/request.h has their order.
  */
 
 #include "core/candidate/internal.h"
@@ -128,6 +128,37 @@ static bool is_own(const struct candidate *c, const struct sight *sight)
            strcmp(sight->record->holder, c->id) == 0;
 }
 
+/* How far the store had come when it showed this, at least. */
+static uint64_t reached_by(const struct sight *sight)
+{
+    uint64_t version = sight->is_found ? sight->record->version : 0;
+
+    return sight->revision > version ? sight->revision : version;
+}
+
+/* Whether it shows the group as it was before what we know; base/request.h has the order. */
+static bool is_older(const struct candidate *c, const struct sight *sight)
+{
+    const struct record *seen = &c->seen.record;
+    const struct record *record = sight->record;
+
+    if (!c->seen.is_known || c->seen_session != sight->session)
+        return false;
+    if (!sight->is_found) /* not yet, or not any more */
+        return c->seen.is_found && sight->revision <= c->seen_revision;
+    if (!c->seen.is_found)
+        return reached_by(sight) < c->seen_revision;
+    if (record->version != seen->version)
+        return record->version < seen->version;
+    if (PLANTED(LAST_OF_VERSION))
+        return false;
+    if (record->epoch != seen->epoch)
+        return record->epoch < seen->epoch;
+    if (record->held != seen->held || record->done != seen->done)
+        return seen->held || seen->done;
+    return sight->revision != 0 && sight->revision < c->seen_revision;
+}
+
 /* Takes the record over as the newest that is known. */
 static void observe(struct candidate *c, const struct sight *sight)
 {
@@ -151,6 +182,9 @@ static void observe(struct candidate *c, const struct sight *sight)
         seen->record = *sight->record;
     if (!sight->is_read && is_same_mandate)
         seen->record.process = before.process;
+    c->seen_revision = c->seen_session == sight->session && c->seen_revision > reached_by(sight)
+                           ? c->seen_revision
+                           : reached_by(sight);
     c->seen_session = sight->session;
     c->is_ours = is_own(c, sight);
     if (!sight->is_read && !is_same_mandate && seen->record.held && !c->is_ours)
@@ -159,9 +193,8 @@ static void observe(struct candidate *c, const struct sight *sight)
 
 bool session_see(struct candidate *c, const struct sight *sight)
 {
-    uint64_t version = sight->is_found ? sight->record->version : 0;
     bool is_of_this = sight->session == c->session.number;
-    bool is_old = c->seen.is_known && c->seen_session == sight->session && version < c->seen.record.version;
+    bool is_old = is_older(c, sight);
 
     ASSERT(c->has_sessions);
     if (PLANTED(OLD_PUSH_ELECTS))
@@ -187,7 +220,8 @@ bool session_see_reply(struct candidate *c, const struct store_reply *reply)
     return session_see(c, &(struct sight){.record = &reply->record,
                                           .is_found = reply->found,
                                           .is_ours = reply->is_ours,
-                                          .session = reply->session});
+                                          .session = reply->session,
+                                          .revision = reply->revision});
 }
 
 void session_read_done(struct candidate *c, const struct store_reply *reply)
@@ -196,7 +230,8 @@ void session_read_done(struct candidate *c, const struct store_reply *reply)
                                 .is_found = reply->found,
                                 .is_ours = reply->is_ours,
                                 .is_read = true,
-                                .session = reply->session};
+                                .session = reply->session,
+                                .revision = reply->revision};
     struct gavel_event *event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
 
     if (reply->found && reply->record.held) {

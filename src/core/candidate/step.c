@@ -93,6 +93,7 @@ static void told(struct candidate *c, const struct candidate_event *event)
         .is_found = event->told.is_found,
         .is_ours = event->told.is_ours,
         .session = c->session.number,
+        .revision = event->told.revision,
     };
 
     ASSERT(c->has_sessions);

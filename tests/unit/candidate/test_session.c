@@ -628,6 +628,75 @@ static void test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_kee
     assert_true(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline > ns_from_ms(f->now));
 }
 
+/* A hand-over in one write: the group was vacant with this version before it was led with it. */
+static struct store_reply vacant_before(const struct fixture *f, uint64_t version)
+{
+    struct store_reply reply = shown(f, version, "other", false);
+
+    reply.record.epoch = version - 1;
+    return reply;
+}
+
+static void test_a_vacancy_of_the_same_version_hides_no_grant(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.settings.preparation_ms = 300;
+    follow(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
+    tell(f, shown(f, 8, "third", true));
+    tell(f, vacant_before(f, 8));
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 8);
+    assert_true(f->candidate.seen.record.held);
+}
+
+static void test_a_vacancy_of_the_same_version_stops_no_leader(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    tell(f, vacant_before(f, 8));
+    tell(f, shown(f, 8, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    tell(f, vacant_before(f, 8));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    assert_true(f->candidate.is_ours);
+}
+
+static void test_of_two_wishes_the_one_with_the_higher_revision_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply over, wish;
+
+    lead(f);
+    over = wish = shown(f, 7, "me", true);
+    over.revision = 12;
+    wish.record.wish_epoch = 7;
+    wish.revision = 11;
+    tell(f, over); /* before it was told that there was one */
+    tell(f, wish);
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    wish.revision = 13;
+    tell(f, wish);
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+}
+
+static void test_a_group_that_is_gone_is_newer_if_the_store_has_come_further(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply gone;
+
+    follow(f);
+    gone = shown(f, 0, "", false);
+    tell(f, gone);
+    assert_true(f->candidate.seen.is_found);
+    gone.revision = 9;
+    tell(f, gone);
+    assert_false(f->candidate.seen.is_found);
+    tell(f, shown(f, 5, "other", true)); /* late */
+    assert_false(f->candidate.seen.is_found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -673,6 +742,10 @@ int main(void)
         TEST(test_a_group_that_is_done_ends_its_candidates),
         TEST(test_a_heartbeat_that_is_refused_since_the_group_is_done_ends_the_candidate),
         TEST(test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_keep_alive),
+        TEST(test_a_vacancy_of_the_same_version_hides_no_grant),
+        TEST(test_a_vacancy_of_the_same_version_stops_no_leader),
+        TEST(test_of_two_wishes_the_one_with_the_higher_revision_counts),
+        TEST(test_a_group_that_is_gone_is_newer_if_the_store_has_come_further),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);
