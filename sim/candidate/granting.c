@@ -188,14 +188,25 @@ static void requeue(struct granting *granting, struct standing *standing)
     standing->joined = granting->revision;
 }
 
+/* A session takes part in a group once. */
+static struct standing *standing_of(struct world *world, uint64_t session)
+{
+    for (size_t i = 0; i < world->granting.standing_count; i++)
+        if (world->granting.standings[i].session == session)
+            return &world->granting.standings[i];
+    return NULL;
+}
+
 static enum gavel_status release(struct world *world, const struct message *message)
 {
     struct granting *granting = &world->granting;
     struct record *record = &world->store.record;
     const struct record *given_up = &message->request.record;
-    struct standing *own = granting_standing(world, record->holder);
+    struct standing *own = standing_of(world, message->session);
     unsigned previous_slot = election_replaced_slot(world);
 
+    if (!own)
+        return GAVEL_ERR_NOT_FOUND;
     if (!record->held || granting->holder_session != message->session || record->epoch != given_up->epoch)
         return GAVEL_ERR_NOT_HOLDER;
     granting->revision++;
@@ -204,6 +215,11 @@ static enum gavel_status release(struct world *world, const struct message *mess
         record->done = true;
         referee_closed(world, message, record->epoch);
         remove_standing(world, own);
+        return GAVEL_OK;
+    }
+    if (message->request.leaves) {
+        remove_standing(world, own);
+        election_settle(world, NULL, previous_slot);
         return GAVEL_OK;
     }
     requeue(granting, own);

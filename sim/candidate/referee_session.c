@@ -40,6 +40,9 @@ void referee_check_call(struct world *world, const struct process *process,
                 store_op_name(request->op));
     if (request->op != STORE_RELEASE)
         return;
+    if (process->candidate.is_stopping && !request->leaves)
+        violate(world, INVARIANT_ORDER, "%s stops, but may be granted the mandate again that it releases",
+                process->label);
     grant = referee_grant(world, request->record.epoch);
     if (!grant || grant->session != request->session)
         violate(world, INVARIANT_ORDER, "%s releases epoch %llu in session %llu, which was not granted it",

@@ -54,7 +54,8 @@
     X(RELEASE_SENT_ONCE,       "release-sent-once",       "a mandate whose release was lost stays with its session")  \
     X(FORMER_SESSION_RELEASED, "former-session-released", "a mandate is released in another session than it was granted to") \
     X(FORMER_DEADLINE_OLD, "former-deadline-old", "the work of a session that is lost must stop by a deadline of long ago") \
-    X(LAST_OF_VERSION, "last-of-version", "of two records with one version the one that comes last counts")
+    X(LAST_OF_VERSION, "last-of-version", "of two records with one version the one that comes last counts") \
+    X(RELEASE_STAYS, "release-stays", "a leader that stops is granted the mandate again before it has left")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

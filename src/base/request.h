@@ -29,8 +29,8 @@
  * | HEARTBEAT  | registration, campaign: takes part, | found, record, is_ours   |
  * |            | and may be granted the mandate      |                          |
  * | RELEASE    | record: epoch, never 0; successor,  | found, record, is_ours:  |
- * |            | done, loss: withdraws, and stays    | maybe granted to another |
- * |            | unless done                         | already, or to us again  |
+ * |            | done, loss; leaves: withdraws, and  | maybe granted to another |
+ * |            | stays unless done or leaves         | already, or to us again  |
  * | LEAVE      | registration: id, instance:         | –                        |
  * |            | withdraws and leaves                |                          |
  * | DIED       | record: epoch and process as seen:  | –                        |
@@ -132,6 +132,9 @@ struct store_request {
      */
     uint64_t session;
     struct campaign campaign; /* HEARTBEAT, with sessions */
+    /* RELEASE, with sessions: in the same write the candidate leaves the group, so it is not granted the
+     * mandate again. If that was answered, there is no LEAVE. */
+    bool leaves;
     union {
         /*
          * CLAIM writes holder, address, nonce, lease_ms and process. Its epoch is

@@ -287,9 +287,12 @@ struct candidate {
     /* what we say when we campaign: stand.c */
     bool is_standing;
     bool is_patient;
-    gavel_ns stood_at;     /* when our turn came at a cold start */
-    struct campaign said;  /* in the newest heartbeat … */
-    uint64_t said_session; /* … which was answered in this session; 0: it was not */
+    bool gives_up; /* in STOPPING: it had no time to lead; it leaves the group, and comes back in a while */
+    bool is_release_leaving; /* the newest release says so … */
+    bool has_left;           /* … and was answered, and it has not come back */
+    gavel_ns stood_at;       /* when our turn came at a cold start */
+    struct campaign said;    /* in the newest heartbeat … */
+    uint64_t said_session;   /* … which was answered in this session; 0: it was not */
 
     /* the mandate: ours in PREPARING, LEADING and STOPPING */
     struct nonce nonce;       /* of our newest claim */

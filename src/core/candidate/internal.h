@@ -65,6 +65,7 @@ bool session_is_over(const struct candidate *c); /* that of our mandate */
 /* stand.c: what a candidate of a session says of itself, and when */
 void stand_consider(struct candidate *c);
 struct campaign stand_campaign(const struct candidate *c);
+void stand_left(struct candidate *c);             /* with its release it has left the group */
 gavel_ns stand_due_at(const struct candidate *c); /* the next heartbeat; also of other stores */
 
 /* standby.c: looking and claiming */

@@ -48,6 +48,7 @@ void registry_beat(struct candidate *c)
     if (!call_send(c, SLOT_BEAT, &request, is_urgent, &c->beat_at))
         return;
     c->beats++;
+    c->has_left = false;
     c->said = request.campaign;
     c->said_session = 0; /* until it is answered */
     c->beat_at = c->has_sessions ? c->now : c->now + jittered(c, c->settings.heartbeat_ms);
@@ -184,7 +185,7 @@ void registry_leave(struct candidate *c)
 
     if (is_unknown && c->calls[SLOT_BEAT].is_pending)
         return;
-    if (c->beats == 0 || is_unknown) {
+    if (c->beats == 0 || is_unknown || c->has_left) {
         become_ended(c);
         return;
     }

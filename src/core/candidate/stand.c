@@ -12,6 +12,8 @@
  *
  * Who stands is granted the mandate by the store, whatever it does at that
  * moment, and so it goes on standing while it leads and after it has handed over.
+ * Who stops, or was granted a mandate that left it no time to work, leaves the
+ * group with its release; the latter comes back after a while.
  *
  * A takeover delay is patience: the store leaves out who is patient while the
  * last leader is one that was lost. We wait on our own clock from when we saw the
@@ -140,9 +142,24 @@ static bool is_said(const struct candidate *c)
            (campaign.renews_epoch == 0 || campaign.renews_epoch == c->said.renews_epoch);
 }
 
+void stand_left(struct candidate *c)
+{
+    ASSERT(c->has_sessions);
+    c->has_left = true;
+    c->is_registered = false;
+    c->joined_session = c->said_session = 0;
+    c->beat_at = c->now + retry_delay(c);
+}
+
 gavel_ns stand_due_at(const struct candidate *c)
 {
-    if (!c->has_sessions || !is_said(c))
+    bool is_leaving = c->is_stopping || (c->state == CANDIDATE_STOPPING && c->gives_up);
+
+    if (!c->has_sessions)
+        return c->beat_at;
+    if (is_leaving) /* a heartbeat that comes after the release would join again */
+        return NEVER;
+    if (!is_said(c))
         return c->beat_at;
     /* A new epoch is asked for once: another answer than a new one would not change. */
     return c->said.renews_epoch == c->epoch ? NEVER : lead_new_epoch_at(c);

@@ -437,9 +437,61 @@ static void test_a_leader_that_leaves_stops_releases_and_leaves(void **state)
     feed(f, (struct candidate_event){.kind = CANDIDATE_STOP});
     assert_null(pending(f, STORE_LEAVE));
     work_stopped(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
     answer(f, STORE_RELEASE, shown(f, 8, "other", true));
-    answer(f, STORE_LEAVE, (struct store_reply){.session = 1});
     assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+}
+
+static void test_a_loss_is_told_with_the_release_that_leaves(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_STOP, .stop = {.loss = GAVEL_LOSS_KILLED}});
+    assert_null(sent(f, STORE_HEARTBEAT)); /* it could arrive after that, and join again */
+    work_stopped(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
+    assert_int_equal(sent(f, STORE_RELEASE)->record.loss, GAVEL_LOSS_KILLED);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_STORE_UNAVAILABLE});
+    assert_null(pending(f, STORE_HEARTBEAT));
+    assert_int_equal(await(f, STORE_RELEASE).record.loss, GAVEL_LOSS_KILLED);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND}); /* the first was applied */
+    assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+}
+
+static void test_a_release_that_ended_nothing_does_not_replace_the_leave(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_STOP});
+    work_stopped(f);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_NOT_HOLDER, .session = 1});
+    assert_non_null(pending(f, STORE_LEAVE));
+}
+
+static void test_a_mandate_that_leaves_no_time_is_given_up_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms left_at;
+
+    f->config.settings.preparation_ms = 300;
+    begin(f);
+    answer(f, STORE_READ, shown(f, 0, "", false));
+    list_nobody(f);
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_PREPARING);
+    f->now = ms_from_ns(f->candidate.stop_at); /* no keep-alive was answered */
+    tick(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
+    assert_null(pending(f, STORE_HEARTBEAT));
+    keep_alive(f);
+    answer(f, STORE_RELEASE, shown(f, 8, "me", false));
+    left_at = f->now;
+    assert_true(await(f, STORE_HEARTBEAT).campaign.stands);
+    assert_true(f->now >= left_at + 10);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_PREPARING);
 }
 
 static void test_who_leaves_says_so_again_while_the_session_lasts(void **state)
@@ -516,7 +568,7 @@ static void test_work_that_is_done_closes_the_group(void **state)
     work_stopped(f);
     assert_true(sent(f, STORE_RELEASE)->record.done);
     answer(f, STORE_RELEASE, (struct store_reply){.session = 1});
-    answer(f, STORE_LEAVE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND});
+    assert_null(pending(f, STORE_LEAVE)); /* it went with the group */
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_OK);
 }
 
@@ -641,9 +693,7 @@ static void test_a_vacancy_of_the_same_version_hides_no_grant(void **state)
 {
     struct fixture *f = *state;
 
-    f->config.settings.preparation_ms = 300;
     follow(f);
-    feed(f, (struct candidate_event){.kind = CANDIDATE_SET_ELIGIBLE, .eligible = false});
     tell(f, shown(f, 8, "third", true));
     tell(f, vacant_before(f, 8));
     assert_int_equal(candidate_leader_epoch(&f->candidate), 8);
@@ -730,6 +780,9 @@ int main(void)
         TEST(test_an_election_while_the_work_stops_is_taken_up_only_after_it),
         TEST(test_a_mandate_that_comes_while_ineligible_is_released_at_once),
         TEST(test_a_leader_that_leaves_stops_releases_and_leaves),
+        TEST(test_a_loss_is_told_with_the_release_that_leaves),
+        TEST(test_a_release_that_ended_nothing_does_not_replace_the_leave),
+        TEST(test_a_mandate_that_leaves_no_time_is_given_up_for_a_while),
         TEST(test_who_leaves_says_so_again_while_the_session_lasts),
         TEST(test_who_leaves_without_a_session_waits_for_a_heartbeat_under_way),
         TEST(test_a_new_epoch_is_asked_for_and_the_work_goes_on),
