@@ -36,6 +36,12 @@
  * | DIED       | record: epoch and process as seen:  | –                        |
  * |            | that process is dead                |                          |
  *
+ * One session takes part in a group once. So the driver answers ERR_ID_IN_USE, and asks nobody, to a
+ * HEARTBEAT of a candidate of its store object while another one of it is in the group; that one is in it
+ * until its LEAVE, or its RELEASE that leaves, was answered, or its owner has given it up after its work had
+ * stopped. A candidate releases what a former one has left behind in its session, by the epoch: it is lower
+ * than the revision of the answer to its own first HEARTBEAT.
+ *
  * Every reply that shows the record also says in which session, and at which revision of the store. What the
  * store shows may reach the candidate late and out of order; of two records of one group that one is newer
  * which has
@@ -93,6 +99,8 @@ struct store_session {
      * candidates, in order, with an event of its own if need be.
      */
     gavel_ns former_deadline;
+    gavel_ns lasts; /* from the send of a keep-alive to the deadline that its answer gives, also while none is
+                       open; 0: not known */
 };
 
 /* What a candidate of a session says of itself beside its registration. */

@@ -191,7 +191,10 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
         lead_renew_done(c, call, status, reply);
         break;
     case STORE_RELEASE:
-        stop_release_done(c, status, reply);
+        if (call->id == c->orphan_call)
+            session_orphan_done(c, status, reply);
+        else
+            stop_release_done(c, status, reply);
         break;
     case STORE_DIED:
         session_died_done(c, status);

@@ -280,13 +280,16 @@ struct candidate {
     uint64_t seen_session;        /* the one in which `seen` was seen … */
     uint64_t seen_revision;       /* … how far the store had come then, as far as is known … */
     bool is_ours;                 /* … and whether that one holds the mandate */
-    uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none */
-    uint64_t mandate_session;     /* the one that our mandate is of; 0: none */
-    uint64_t had_epoch;           /* the highest that was ours */
+    uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none … */
+    uint64_t joined_revision;     /* … and how far the store had come by the first of them; 0: not known */
+    uint64_t joined_above;    /* what is granted to us there is above this epoch: the fence as it was told */
+    uint64_t mandate_session; /* the one that our mandate is of; 0: none */
+    uint64_t had_epoch;       /* the highest that was ours */
 
     /* what we say when we campaign: stand.c */
     bool is_standing;
     bool is_patient;
+    bool is_told_short; /* and trouble says that no session lasts long enough for us */
     bool gives_up; /* in STOPPING: it had no time to lead; it leaves the group, and comes back in a while */
     bool is_release_leaving; /* the newest release says so … */
     bool has_left;           /* … and was answered, and it has not come back */
@@ -340,6 +343,8 @@ struct candidate {
     gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
     gavel_ns settle_at;       /* when to see to a release whose outcome is unknown */
     gavel_ns settle_until;    /* give up at this instant; 0: the release was not sent yet */
+    gavel_ns orphan_at;       /* when to release a mandate that is ours but that nobody serves */
+    uint64_t orphan_call;     /* the call that did so last */
     gavel_ns death_at;        /* when to tell the store, which has sessions, that the holder is dead */
     gavel_ns leave_at;        /* when to leave again, since nobody answered */
 

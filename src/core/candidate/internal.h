@@ -60,10 +60,14 @@ void session_died_done(struct candidate *c, enum gavel_status status);
 void session_beat_done(struct candidate *c, const struct store_reply *reply);
 void session_consider(struct candidate *c); /* takes up what is ours, and tells who leads */
 void session_tell_death(struct candidate *c);
+void session_release_orphan(struct candidate *c);
+void session_orphan_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 bool session_is_over(const struct candidate *c); /* that of our mandate */
 
 /* stand.c: what a candidate of a session says of itself, and when */
 void stand_consider(struct candidate *c);
+bool stand_may(const struct candidate *c);
+bool stand_has_time(const struct candidate *c); /* sessions of this store last long enough to work */
 struct campaign stand_campaign(const struct candidate *c);
 void stand_left(struct candidate *c);             /* with its release it has left the group */
 gavel_ns stand_due_at(const struct candidate *c); /* the next heartbeat; also of other stores */

@@ -185,7 +185,7 @@ void registry_leave(struct candidate *c)
 
     if (is_unknown && c->calls[SLOT_BEAT].is_pending)
         return;
-    if (c->beats == 0 || is_unknown || c->has_left) {
+    if ((c->beats == 0 && !c->is_ours) || is_unknown || c->has_left) {
         become_ended(c);
         return;
     }

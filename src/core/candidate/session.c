@@ -19,7 +19,9 @@
  *     number is open. It is never carried over.
  *  3. If the store shows in this session that somebody else holds it, or nobody,
  *     we stop.
- *  4. Of two records that were shown in one session the older one is ignored;
+ *  4. What is shown as ours, but may not make us lead, is released by its
+ *     epoch: nobody else would ever do it.
+ *  5. Of two records that were shown in one session the older one is ignored;
  *     base/request.h has their order.
  */
 
@@ -249,27 +251,91 @@ void session_beat_done(struct candidate *c, const struct store_reply *reply)
         c->beat_at = c->now + retry_delay(c); /* what was said is void with that session */
         return;
     }
+    if (c->joined_session != c->session.number) {
+        c->joined_revision = reply->revision;
+        c->joined_above = c->said.epoch_at_least;
+    }
     c->said_session = c->joined_session = c->session.number;
     (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
 }
 
-/* Whether the newest record makes us lead: rule 1. */
-static bool is_elected(const struct candidate *c)
+/* Whether the store shows the mandate as ours, after a heartbeat of ours was answered in this session. */
+static bool is_shown_as_ours(const struct candidate *c)
 {
     return c->is_ours && c->session.number != 0 && c->seen_session == c->session.number &&
-           c->joined_session == c->session.number && c->seen.record.epoch > c->had_epoch;
+           c->joined_session == c->session.number;
+}
+
+/*
+ * Whether the newest record makes us lead: rule 1. Epochs are revisions, so one
+ * from before we joined was granted to a former candidate of our id. One that is
+ * not above what we have asked for comes from a store that was put back.
+ */
+static bool is_elected(const struct candidate *c)
+{
+    uint64_t epoch = c->seen.record.epoch;
+
+    if (!is_shown_as_ours(c) || epoch <= c->had_epoch)
+        return false;
+    if (PLANTED(FORMER_SELF_FOLLOWED))
+        return true;
+    return epoch >= c->joined_revision && epoch > c->joined_above;
+}
+
+/* Rule 4. Who looks on does not stand; whoever leaves withdraws with that. */
+static bool is_orphaned(const struct candidate *c)
+{
+    bool takes_part = c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY;
+
+    if (PLANTED(ORPHAN_KEPT))
+        return false;
+    if (!takes_part || c->is_stopping || !is_shown_as_ours(c))
+        return false;
+    return !is_elected(c) || !stand_has_time(c) || (c->state == CANDIDATE_OBSERVING && !stand_may(c));
+}
+
+/* Not at once: what is known may be old, and should the store go on granting it must not go on in a loop. */
+static void consider_orphan(struct candidate *c)
+{
+    if (!is_orphaned(c))
+        c->orphan_at = NEVER;
+    else if (c->orphan_at == NEVER)
+        c->orphan_at = c->now + retry_delay(c);
+}
+
+void session_release_orphan(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_RELEASE);
+    gavel_ns retry_at;
+
+    c->orphan_at = NEVER; /* until the next step finds that it is still there */
+    if (!is_orphaned(c))
+        return;
+    request.record.epoch = c->seen.record.epoch;
+    memcpy(request.record.holder, c->id, sizeof request.record.holder);
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+    c->orphan_call = c->calls[SLOT_MANDATE].id;
+}
+
+void session_orphan_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    if (status == GAVEL_OK)
+        (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+    else
+        c->look_at = ns_min(c->look_at, c->now + retry_delay(c));
 }
 
 void session_consider(struct candidate *c)
 {
     const struct record *record = &c->seen.record;
 
+    consider_orphan(c);
     if ((c->state != CANDIDATE_OBSERVING && c->state != CANDIDATE_STANDBY) || !c->seen.is_known ||
         c->seen_session != c->session.number || c->is_stopping)
         return;
     if (record->done) {
         finish_seen(c, record);
-    } else if (c->state == CANDIDATE_STANDBY && is_elected(c)) {
+    } else if (c->state == CANDIDATE_STANDBY && is_elected(c) && stand_has_time(c)) {
         c->mandate_session = c->session.number;
         c->had_epoch = record->epoch;
         lead_won(c, c->now, record);

@@ -23,14 +23,35 @@
 
 #include "core/candidate/internal.h"
 
-static bool may_stand(const struct candidate *c)
+#include <stdio.h>
+
+bool stand_has_time(const struct candidate *c)
+{
+    if (PLANTED(STANDS_WITHOUT_TIME))
+        return true;
+    return c->session.lasts == 0 || c->session.lasts > candidate_stop_lead(c);
+}
+
+/* It would be granted the mandate, give it up at once, and be granted it again. */
+static void tell_short(struct candidate *c)
+{
+    if (c->is_told_short || stand_has_time(c))
+        return;
+    c->is_told_short = true;
+    (void)snprintf(
+        c->trouble, sizeof c->trouble,
+        "cannot lead: sessions of %.60s last for %lld ms, and stopping the work may take %lld ms; lengthen the sessions or shorten the stop grace",
+        c->store, (long long)ms_from_ns(c->session.lasts), (long long)ms_from_ns(candidate_stop_lead(c)));
+}
+
+bool stand_may(const struct candidate *c)
 {
     bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
 
     if (PLANTED(STANDS_WHILE_OBSERVING))
         is_looking_on = false;
-    return c->is_eligible && !c->is_stopping && !is_looking_on && c->state != CANDIDATE_IDLE &&
-           c->state != CANDIDATE_ENDED;
+    return c->is_eligible && !c->is_stopping && !is_looking_on && stand_has_time(c) &&
+           c->state != CANDIDATE_IDLE && c->state != CANDIDATE_ENDED;
 }
 
 /*
@@ -101,7 +122,8 @@ void stand_consider(struct candidate *c)
 {
     ASSERT(c->has_sessions);
     c->claim_at = NEVER;
-    if (!may_stand(c)) {
+    tell_short(c);
+    if (!stand_may(c)) {
         c->is_standing = false;
         return;
     }

@@ -158,7 +158,7 @@ void become_ended(struct candidate *c)
     ASSERT(c->is_stopping);
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
-    c->settle_at = c->death_at = c->leave_at = NEVER;
+    c->settle_at = c->death_at = c->leave_at = c->orphan_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)
         c->calls[i].is_pending = false;
     event = emit(c, GAVEL_EVENT_STOPPED);

@@ -44,7 +44,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->instance = prng_next(&c->prng) | 1; /* never 0, which means none */
     c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = c->settle_at = NEVER;
-    c->death_at = c->leave_at = NEVER;
+    c->death_at = c->leave_at = c->orphan_at = NEVER;
     c->now = c->doorbell_at = c->nudged_at = INT64_MIN / 2;
     c->hold_back_until = c->stood_at = INT64_MIN / 2;
     return GAVEL_OK;
@@ -231,6 +231,8 @@ static void run_calls(struct candidate *c)
         stop_send_release(c);
     if (c->now >= c->death_at && is_free(c, SLOT_MANDATE) && may_write)
         session_tell_death(c);
+    if (c->now >= c->orphan_at && is_free(c, SLOT_MANDATE))
+        session_release_orphan(c);
     if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) && may_write)
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
@@ -362,7 +364,7 @@ gavel_ns candidate_wake_at(const struct candidate *c)
     if (c->has_sessions)
         at = ns_min(at, c->claim_at);
     if (is_free(c, SLOT_MANDATE) && c->session.number != 0)
-        at = ns_min(at, c->death_at);
+        at = ns_min(at, ns_min(c->death_at, c->orphan_at));
     if (is_free(c, SLOT_MANDATE) && takes_part(c))
         at = ns_min(at, c->look_at);
     if (is_free(c, SLOT_BEAT))

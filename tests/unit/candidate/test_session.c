@@ -747,6 +747,83 @@ static void test_a_group_that_is_gone_is_newer_if_the_store_has_come_further(voi
     assert_false(f->candidate.seen.is_found);
 }
 
+static void test_a_mandate_of_a_former_self_is_released(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply joined;
+    gavel_ms seen_at;
+
+    begin(f);
+    answer(f, STORE_READ, shown(f, 6, "me", true));
+    joined = shown(f, 6, "me", true);
+    joined.revision = 7; /* when we joined; what is granted to us comes with that, or later */
+    answer(f, STORE_HEARTBEAT, joined);
+    list_nobody(f);
+    seen_at = f->now;
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    assert_true(candidate_wake_at(&f->candidate) <= ns_from_ms(seen_at + 1000));
+    assert_int_equal(await(f, STORE_RELEASE).record.epoch, 6);
+    assert_true(f->now > seen_at + 5);
+    answer(f, STORE_RELEASE, shown(f, 8, "me", true)); /* granted anew */
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    assert_int_equal(f->candidate.epoch, 8);
+}
+
+static void test_an_epoch_that_was_ours_is_released_if_the_store_still_shows_it(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    tell(f, shown(f, 9, "other", true));
+    work_stopped(f);
+    tell(f, shown(f, 10, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    resign(f);
+    work_stopped(f);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_NOT_HOLDER, .session = 1});
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    (void)await(f, STORE_READ);
+    answer(f, STORE_READ, shown(f, 10, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    assert_int_equal(await(f, STORE_RELEASE).record.epoch, 10);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_STORE_UNAVAILABLE});
+    assert_null(sent(f, STORE_RELEASE)); /* in a while */
+    (void)await(f, STORE_RELEASE);
+    answer(f, STORE_RELEASE, shown(f, 12, "other", true));
+    pass(f, 3000);
+    assert_null(pending(f, STORE_RELEASE));
+}
+
+static void test_an_epoch_below_the_fence_is_released(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f); /* epoch 5 */
+    open_session(f, 2);
+    tick(f);
+    answer(f, STORE_HEARTBEAT, shown(f, 4, "me", true)); /* a store that was put back */
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    answer(f, STORE_READ, shown(f, 4, "me", true));
+    assert_int_equal(await(f, STORE_RELEASE).record.epoch, 4);
+}
+
+static void test_the_answer_of_an_orphan_that_comes_after_an_election_ends_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply joined;
+
+    begin(f);
+    joined = shown(f, 6, "me", true);
+    joined.revision = 7;
+    answer(f, STORE_READ, shown(f, 6, "me", true));
+    answer(f, STORE_HEARTBEAT, joined);
+    (void)await(f, STORE_RELEASE);
+    tell(f, shown(f, 8, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    answer(f, STORE_RELEASE, shown(f, 8, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -799,6 +876,10 @@ int main(void)
         TEST(test_a_vacancy_of_the_same_version_stops_no_leader),
         TEST(test_of_two_wishes_the_one_with_the_higher_revision_counts),
         TEST(test_a_group_that_is_gone_is_newer_if_the_store_has_come_further),
+        TEST(test_a_mandate_of_a_former_self_is_released),
+        TEST(test_an_epoch_that_was_ours_is_released_if_the_store_still_shows_it),
+        TEST(test_an_epoch_below_the_fence_is_released),
+        TEST(test_the_answer_of_an_orphan_that_comes_after_an_election_ends_nothing),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);

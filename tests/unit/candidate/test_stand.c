@@ -558,6 +558,38 @@ static void test_nobody_asks_the_leader_to_hand_over_without_a_session(void **st
     assert_non_null(pending(f, STORE_ASK));
 }
 
+static void test_who_observes_releases_what_is_shown_as_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply joined;
+
+    f->config.settings.policy = GAVEL_POLICY_LEXICOGRAPHIC;
+    f->config.settings.observation_ms = 3000;
+    begin(f);
+    joined = shown(f, 6, "me", true);
+    joined.revision = 7;
+    answer(f, STORE_HEARTBEAT, joined);
+    assert_int_equal(await(f, STORE_RELEASE).record.epoch, 6);
+    assert_int_equal(f->candidate.state, CANDIDATE_OBSERVING);
+}
+
+static void test_nobody_stands_in_sessions_that_are_too_short_to_stop_in(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms seen_at;
+
+    f->session.lasts = ns_from_ms(550); /* grace and margin */
+    begin(f);
+    assert_false(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    assert_non_null(strstr(f->candidate.trouble, "550 ms"));
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true)); /* all the same */
+    answer(f, STORE_READ, shown(f, 7, "me", true));
+    seen_at = f->now;
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    (void)await(f, STORE_RELEASE);
+    assert_true(f->now > seen_at + 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +624,8 @@ int main(void)
         TEST(test_an_election_before_the_observation_ended_waits_for_it),
         TEST(test_an_id_in_use_is_tried_again_and_then_given_up),
         TEST(test_nobody_asks_the_leader_to_hand_over_without_a_session),
+        TEST(test_who_observes_releases_what_is_shown_as_its_own),
+        TEST(test_nobody_stands_in_sessions_that_are_too_short_to_stop_in),
     };
 
     return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
