@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-void granting_begin(struct world *world) { memset(&world->granting, 0, sizeof world->granting); }
+void granting_begin(struct world *world)
+{
+    memset(&world->granting, 0, sizeof world->granting);
+    world->granting.is_old = prng_chance(&world->streams[STREAM_CLUSTER], 50);
+}
 
 gavel_ms granting_ttl_ms(const struct world *world, unsigned slot)
 {
@@ -211,13 +215,13 @@ static enum gavel_status release(struct world *world, const struct message *mess
         return GAVEL_ERR_NOT_HOLDER;
     granting->revision++;
     election_end_mandate(world, given_up->loss, given_up->successor);
-    if (given_up->done) {
+    if (given_up->done && !granting->is_old) {
         record->done = true;
         referee_closed(world, message, record->epoch);
         remove_standing(world, own);
         return GAVEL_OK;
     }
-    if (message->request.leaves) {
+    if (message->request.leaves || given_up->done) {
         remove_standing(world, own);
         election_settle(world, NULL, previous_slot);
         return GAVEL_OK;

@@ -42,6 +42,7 @@ struct granting {
     uint64_t revision;
     uint64_t holder_session; /* 0: nobody */
     gavel_ns granted_at;     /* real time */
+    bool is_old;             /* it does not know how to close a group, and skips that */
     /* of the group, as whoever was alone in it has said */
     enum gavel_policy policy;
     gavel_ms min_mandate_ms;

@@ -31,6 +31,8 @@
  * | RELEASE    | record: epoch, never 0; successor,  | found, record, is_ours:  |
  * |            | done, loss; leaves: withdraws, and  | maybe granted to another |
  * |            | stays unless done or leaves         | already, or to us again  |
+ * |            |                                     | with done: done, and of  |
+ * |            |                                     | our epoch                |
  * | LEAVE      | registration: id, instance:         | –                        |
  * |            | withdraws and leaves                |                          |
  * | DIED       | record: epoch and process as seen:  | –                        |

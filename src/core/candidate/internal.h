@@ -112,7 +112,7 @@ void stop_end(struct candidate *c, bool is_released);
 
 /* finish.c: work that is done for good */
 void finish_begin(struct candidate *c);
-void finish_release_done(struct candidate *c, enum gavel_status status);
+void finish_release_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 void finish_session_over(struct candidate *c);
 void finish_look(struct candidate *c);
 void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);

@@ -195,7 +195,7 @@ void stop_release_done(struct candidate *c, enum gavel_status status, const stru
     if (c->is_finishing) {
         if (c->has_sessions)
             note_left(c, status);
-        finish_release_done(c, status);
+        finish_release_done(c, status, reply);
         return;
     }
     if (c->has_sessions) {

@@ -559,15 +559,48 @@ static void test_without_a_new_epoch_the_term_ends(void **state)
     assert_in_range(f->now, 7000, 8000);
 }
 
-static void test_work_that_is_done_closes_the_group(void **state)
+/* Finishes; the release is under way. */
+static void finish(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     lead(f);
     feed(f, (struct candidate_event){.kind = CANDIDATE_FINISH});
     work_stopped(f);
     assert_true(sent(f, STORE_RELEASE)->record.done);
-    answer(f, STORE_RELEASE, (struct store_reply){.session = 1});
+}
+
+static void test_an_ok_that_does_not_show_the_group_closed_is_no_success(void **state)
+{
+    struct fixture *f = *state;
+
+    finish(f);
+    answer(f, STORE_RELEASE, shown(f, 9, "other", true)); /* of a leader of the cluster that skips "done" */
+    assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_non_null(strstr(find(f, CANDIDATE_EMIT)->event.message, "may be done again"));
+}
+
+static void test_a_group_that_was_reopened_since_was_closed(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply reopened;
+
+    finish(f);
+    reopened = shown(f, 12, "other", true);
+    reopened.revision = 9; /* of the release, which was answered once more */
+    answer(f, STORE_RELEASE, reopened);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_OK);
+}
+
+static void test_work_that_is_done_closes_the_group(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply done = shown(f, 8, "me", false);
+
+    done.session = 1;
+    done.record.epoch = 7;
+    done.record.done = true;
+    finish(f);
+    answer(f, STORE_RELEASE, done);
     assert_null(pending(f, STORE_LEAVE)); /* it went with the group */
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_OK);
 }
@@ -864,6 +897,8 @@ int main(void)
         TEST(test_who_leaves_without_a_session_waits_for_a_heartbeat_under_way),
         TEST(test_a_new_epoch_is_asked_for_and_the_work_goes_on),
         TEST(test_without_a_new_epoch_the_term_ends),
+        TEST(test_an_ok_that_does_not_show_the_group_closed_is_no_success),
+        TEST(test_a_group_that_was_reopened_since_was_closed),
         TEST(test_work_that_is_done_closes_the_group),
         TEST(test_a_success_is_recorded_if_the_record_is_done_with_our_epoch),
         TEST(test_a_success_of_another_epoch_is_not_ours),
