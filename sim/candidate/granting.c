@@ -255,8 +255,30 @@ static enum gavel_status died(struct world *world, const struct message *message
     if (!record->held || record->epoch != seen->epoch || record->process.pid == 0 ||
         record->process.pid != seen->process.pid)
         return GAVEL_ERR_NOT_HOLDER;
+    if (prng_chance(&world->streams[STREAM_CLUSTER], 200))
+        return prng_chance(&world->streams[STREAM_CLUSTER], 500) ? GAVEL_ERR_STATE : GAVEL_ERR_DENIED;
     end_session(world, world->granting.holder_session, GAVEL_LOSS_KILLED);
     return GAVEL_OK;
+}
+
+/* A wish for one who may not lead is refused, and so is one that comes before its time. */
+static enum gavel_status ask(struct world *world, const struct message *message)
+{
+    struct granting *granting = &world->granting;
+    const struct record *wish = &message->request.record;
+    const struct standing *successor = granting_standing(world, wish->wish_successor);
+    bool is_early = world->now - granting->granted_at < ns_from_ms(granting->min_mandate_ms);
+    bool is_led = world->store.record.held && world->store.record.epoch == wish->wish_epoch;
+
+    if (is_led && wish->wish_successor[0] && !successor)
+        return GAVEL_ERR_NOT_FOUND;
+    if (is_led && successor &&
+        (!successor->campaign.stands || successor->session == granting->holder_session))
+        return GAVEL_ERR_STATE;
+    if (is_led && is_early && !wish->wish_force)
+        return GAVEL_ERR_STATE;
+    granting->revision++;
+    return sim_store_ask(world, message);
 }
 
 static void list(struct world *world, struct message *message)
@@ -295,8 +317,7 @@ static enum gavel_status carry_out(struct world *world, struct message *message)
     case STORE_LEAVE:
         return leave(world, message);
     case STORE_ASK:
-        world->granting.revision++;
-        return sim_store_ask(world, message);
+        return ask(world, message);
     case STORE_DIED:
         return died(world, message);
     case STORE_CANDIDATES:

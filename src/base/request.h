@@ -187,7 +187,11 @@ struct store_reply {
      * ERR_NOT_HOLDER RENEW, RELEASE, ASK: another holds it, or nobody does
      * ERR_ID_IN_USE  HEARTBEAT: another instance has this id and is not known to be gone
      * ERR_SESSION_GONE  with sessions: the one that was meant is not open; nothing was done
-     * anything else  a failure; it is unknown whether a write was applied
+     * ERR_STATE      with sessions; DIED: not now, and not later; ASK: not yet, the minimum mandate is not
+     *                over, or the successor may not lead; HEARTBEAT: the session is in the group already
+     * ERR_DENIED     with sessions; DIED: the store does not believe the caller
+     * ERR_NOT_FOUND  with sessions; RELEASE, LEAVE: the session is not in the group; ASK: the successor is
+     * not anything else  a failure; it is unknown whether a write was applied
      */
     enum gavel_status status;
     bool found; /* READ: there is a record */

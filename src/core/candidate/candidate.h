@@ -324,6 +324,8 @@ struct candidate {
     char ring_address[ADDRESS_MAX_BYTES + 1]; /* of the last RING_ONE */
     bool has_ask;
     bool ask_force;
+    uint64_t ask_epoch; /* of the leader that is asked */
+    gavel_ns ask_at;    /* not before */
     char ask_successor[NAME_MAX_BYTES + 1];
 
     /* calls */

@@ -78,6 +78,7 @@ uint32_t standby_attempts_before(const struct candidate *c);
 void standby_look(struct candidate *c);
 void standby_consider(struct candidate *c);
 void standby_ask(struct candidate *c);
+void standby_ask_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 void standby_read_done(struct candidate *c, const struct candidate_call *call,
                        const struct store_reply *reply);
 void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,

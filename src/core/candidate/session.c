@@ -366,7 +366,8 @@ void session_tell_death(struct candidate *c)
 void session_died_done(struct candidate *c, enum gavel_status status)
 {
     bool is_answered = status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_CONFLICT ||
-                       status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_INVALID;
+                       status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_INVALID ||
+                       status == GAVEL_ERR_STATE || status == GAVEL_ERR_DENIED;
 
     if (is_answered)
         c->look_at = ns_min(c->look_at, c->now); /* what came of it */

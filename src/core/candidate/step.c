@@ -142,6 +142,8 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
     c->look_at = ns_min(c->look_at, c->now);
     if (is_led_by_other && (is_named ? strcmp(desired, c->seen.record.holder) != 0 : force)) {
         c->has_ask = true;
+        c->ask_epoch = c->seen.record.epoch;
+        c->ask_at = c->now;
         c->ask_force = force;
         memmove(c->ask_successor, desired, strlen(desired) + 1);
     }
@@ -233,7 +235,8 @@ static void run_calls(struct candidate *c)
         session_tell_death(c);
     if (c->now >= c->orphan_at && is_free(c, SLOT_MANDATE))
         session_release_orphan(c);
-    if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) && may_write)
+    if (c->has_ask && c->now >= c->ask_at && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) &&
+        may_write)
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
         has_looked = !c->is_hurried; /* a claim may follow, and must not wait for a heartbeat and a listing */
@@ -365,6 +368,8 @@ gavel_ns candidate_wake_at(const struct candidate *c)
         at = ns_min(at, c->claim_at);
     if (is_free(c, SLOT_MANDATE) && c->session.number != 0)
         at = ns_min(at, ns_min(c->death_at, c->orphan_at));
+    if (is_free(c, SLOT_MANDATE) && c->session.number != 0 && c->has_ask && c->state == CANDIDATE_STANDBY)
+        at = ns_min(at, c->ask_at);
     if (is_free(c, SLOT_MANDATE) && takes_part(c))
         at = ns_min(at, c->look_at);
     if (is_free(c, SLOT_BEAT))

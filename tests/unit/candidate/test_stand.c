@@ -590,6 +590,65 @@ static void test_nobody_stands_in_sessions_that_are_too_short_to_stop_in(void **
     assert_true(f->now > seen_at + 5);
 }
 
+static void test_a_death_that_the_store_does_not_believe_is_told_once(void **state)
+{
+    static const enum gavel_status finals[] = {GAVEL_ERR_STATE, GAVEL_ERR_DENIED};
+    struct fixture *f = *state;
+    struct nonce nonce = watch(f);
+    struct store_reply named = shown(f, 5, "other", true);
+
+    named.record.process.pid = 99;
+    for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+        feed(f, (struct candidate_event){.kind = CANDIDATE_HOLDER_DIED, .holder_died = {.nonce = nonce}});
+        answer(f, STORE_DIED, (struct store_reply){.status = finals[i], .session = 1});
+        answer(f, STORE_READ, named);
+        assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
+        assert_int_equal(f->candidate.breaker.failures, 0);
+    }
+}
+
+static void ensure(struct fixture *f, const char *desired)
+{
+    feed(f, (struct candidate_event){.kind = CANDIDATE_ENSURE, .ensure = {.epoch = 5, .desired = desired}});
+    if (!pending(f, STORE_ASK))
+        answer(f, STORE_READ, shown(f, 5, "other", true));
+}
+
+static void test_a_wish_that_comes_too_early_is_asked_again_later(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms asked_at;
+
+    follow(f);
+    ensure(f, "third");
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_STATE, .session = 1});
+    asked_at = f->now;
+    assert_int_equal(f->candidate.breaker.failures, 0);
+    if (pending(f, STORE_READ))
+        answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_true(candidate_wake_at(&f->candidate) != NEVER);
+    f->actions.count = 0;
+    assert_string_equal(await(f, STORE_ASK).record.wish_successor, "third");
+    assert_true(f->now >= asked_at + f->config.settings.election_interval_ms);
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_STATE, .session = 1});
+    answer(f, STORE_READ, shown(f, 9, "fourth", true)); /* it was not meant for this one */
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 9);
+    pass(f, 3000);
+    assert_null(pending(f, STORE_ASK));
+}
+
+static void test_a_wish_for_one_who_is_not_there_is_answered(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    ensure(f, "nobody");
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND, .session = 1});
+    assert_int_equal(f->candidate.breaker.failures, 0);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +685,9 @@ int main(void)
         TEST(test_nobody_asks_the_leader_to_hand_over_without_a_session),
         TEST(test_who_observes_releases_what_is_shown_as_its_own),
         TEST(test_nobody_stands_in_sessions_that_are_too_short_to_stop_in),
+        TEST(test_a_death_that_the_store_does_not_believe_is_told_once),
+        TEST(test_a_wish_that_comes_too_early_is_asked_again_later),
+        TEST(test_a_wish_for_one_who_is_not_there_is_answered),
     };
 
     return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
