@@ -46,7 +46,7 @@ static struct standing *best_but(struct world *world, const struct standing *but
     return best;
 }
 
-static void drop_wish(struct record *record)
+void election_forget_wish(struct record *record)
 {
     record->wish_epoch = 0;
     record->wish_force = false;
@@ -75,7 +75,7 @@ void election_begin_mandate(struct world *world, const struct standing *chosen, 
     record->lease_ms = session->ttl_ms;
     record->process = session->process;
     record->successor[0] = '\0';
-    drop_wish(record);
+    election_forget_wish(record);
     memcpy(record->holder, chosen->registration.id, sizeof record->holder);
     memcpy(record->address, chosen->registration.address, sizeof record->address);
     store->is_found = true;
@@ -122,7 +122,7 @@ void election_end_mandate(struct world *world, enum gavel_loss loss, const char 
     record->held = false;
     record->loss = loss;
     record->version = world->granting.revision;
-    drop_wish(record);
+    election_forget_wish(record);
     memcpy(record->successor, name, sizeof name);
     world->granting.holder_session = 0;
     world->store.lost_at = world->now;

@@ -203,6 +203,21 @@ static const struct {
     {FAULT_COMMAND, command, 5},
 };
 
+/* What happens to a cluster, and is no fault of anybody's. */
+static void change_cluster(struct world *world)
+{
+    struct prng *prng = &world->streams[STREAM_CLUSTER];
+    bool ends_wish = prng_chance(prng, 150);
+    bool changes_leader = prng_chance(prng, 60);
+
+    if (!world->profile.has_sessions)
+        return;
+    if (ends_wish)
+        granting_end_wish(world);
+    if (changes_leader)
+        granting_change_leader(world);
+}
+
 /* Who is dead comes back sooner or later, now and then at once. */
 static void restart_some(struct world *world)
 {
@@ -235,6 +250,7 @@ void faults_take(struct world *world)
         }
         drawn -= lasting[i].weight;
     }
+    change_cluster(world);
     restart_some(world);
 }
 

@@ -106,6 +106,30 @@ static void keep(struct world *world, struct open_session *session)
         ->number = session->number;
 }
 
+void granting_end_wish(struct world *world)
+{
+    struct record *record = &world->store.record;
+
+    if (!record->held || record->wish_epoch == 0)
+        return;
+    TRACE(world, NULL, "store: the wish for epoch %llu is over", (unsigned long long)record->wish_epoch);
+    world->granting.revision++;
+    election_forget_wish(record);
+    network_push(world);
+}
+
+void granting_change_leader(struct world *world)
+{
+    struct granting *granting = &world->granting;
+
+    TRACE(world, NULL,
+          "store: its cluster has another leader, and all sessions go on for their time to live");
+    for (size_t i = 0; i < granting->session_count; i++) {
+        keep(world, &granting->sessions[i]);
+        granting->sessions[i].beats = 0;
+    }
+}
+
 static enum gavel_status open_one(struct world *world, const struct message *message)
 {
     struct granting *granting = &world->granting;
@@ -157,7 +181,7 @@ static enum gavel_status campaign(struct world *world, struct message *message)
 
     if (own && own->session != message->session) {
         message->reply.other_instance = own->registration.instance;
-        message->reply.other_beats = 1;
+        message->reply.other_beats = granting_session(world, own->session)->beats;
         return GAVEL_ERR_ID_IN_USE;
     }
     if (!own && record->done)
@@ -223,7 +247,7 @@ static enum gavel_status release(struct world *world, const struct message *mess
     }
     if (message->request.leaves || given_up->done) {
         remove_standing(world, own);
-        election_settle(world, NULL, previous_slot);
+        election_settle(world, NULL, given_up->done ? SLOTS_MAX : previous_slot); /* it has no more to do */
         return GAVEL_OK;
     }
     requeue(granting, own);
@@ -344,6 +368,7 @@ static enum gavel_status apply(struct world *world, struct message *message)
         if (!session)
             return GAVEL_ERR_SESSION_GONE;
         keep(world, session);
+        session->beats++;
         return GAVEL_OK;
     case MESSAGE_PUSH: /* the store sends it */
         break;

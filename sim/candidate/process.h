@@ -66,8 +66,9 @@ struct process {
     uint64_t opening; /* the number that it asks for; void once it has one */
     uint64_t keep_number;
     uint64_t told_version; /* the highest that was pushed, or looked for */
-    uint64_t told_epoch; /* a vacancy and the election after it may have one version */
+    uint64_t told_epoch;   /* a vacancy and the election after it may have one version */
     uint64_t told_wish;
+    uint64_t shown_revision; /* of the store, the highest that its candidate was shown */
     gavel_ns written_at;     /* real time: when its newest write arrives; none overtakes another */
     struct message *waiting; /* a heartbeat that goes out when a session is open */
 

@@ -132,7 +132,7 @@ void referee_check_session(struct world *world, const struct process *process);
 void referee_check_stop(struct world *world, const struct process *process, gavel_ns deadline);
 
 /* A record was shown to a process in its session; `was_epoch` is what it led with before. */
-void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
+void referee_check_shown(struct world *world, struct process *process, const struct message *message,
                          uint64_t was_epoch, uint64_t was_version);
 
 /* How long the quiet phase may go without a leader, in real time. */

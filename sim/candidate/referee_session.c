@@ -75,10 +75,29 @@ void referee_check_stop(struct world *world, const struct process *process, gave
                 process->label, (double)(soonest - deadline) / (double)NS_PER_S);
 }
 
-void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
+/* A leader that knows of a wish in the record knows when it is over. */
+static void check_wish(struct world *world, struct process *process, const struct store_reply *reply)
+{
+    const struct candidate *candidate = &process->candidate;
+    bool is_newest = reply->revision > process->shown_revision;
+
+    if (reply->status != GAVEL_OK || reply->session != process->session.number)
+        return;
+    if (is_newest)
+        process->shown_revision = reply->revision;
+    if (is_newest && reply->is_ours && candidate->state == CANDIDATE_LEADING && candidate->is_wish_recorded &&
+        candidate->epoch == reply->record.epoch && candidate->wish_epoch == candidate->epoch &&
+        reply->record.wish_epoch == 0)
+        violate(world, INVARIANT_SHOWN, "%s still means to hand over for a wish that it was shown to be over",
+                process->label);
+}
+
+void referee_check_shown(struct world *world, struct process *process, const struct message *message,
                          uint64_t was_epoch, uint64_t was_version)
 {
     const struct store_reply *reply = &message->reply;
+
+    check_wish(world, process, reply);
 
     if (was_epoch == 0 || reply->status != GAVEL_OK || message->session != process->session.number ||
         reply->is_ours || !reply->found || reply->record.version <= was_version)

@@ -34,7 +34,7 @@ void session_begin(struct world *world, struct process *process)
 {
     process->session = (struct store_session){0};
     process->opening = 0;
-    process->told_version = process->told_epoch = process->told_wish = 0;
+    process->shown_revision = process->told_version = process->told_epoch = process->told_wish = 0;
     if (!world->profile.has_sessions)
         return;
     open_one(world, process);
@@ -118,7 +118,8 @@ static void kept(struct world *world, struct process *process, const struct mess
         ns_max(process->session.deadline, deadline_of(world, process, message->sent_at));
     work_follow_session(world, process);
     /* A push was lost: then a client looks at the whole. */
-    if (record->version > process->told_version || record->epoch > process->told_epoch || record->wish_epoch > process->told_wish) {
+    if (record->version > process->told_version || record->epoch > process->told_epoch ||
+        record->wish_epoch > process->told_wish) {
         note_told(process, record);
         tell_candidate(world, process, CANDIDATE_DOORBELL);
     }

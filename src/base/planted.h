@@ -59,7 +59,8 @@
     X(ORPHAN_KEPT, "orphan-kept", "a mandate that is shown as its own but that it may not take up stays as it is") \
     X(FORMER_SELF_FOLLOWED, "former-self-followed", "a candidate takes up what was granted to a former one with its id and session") \
     X(STANDS_WITHOUT_TIME, "stands-without-time", "a candidate is granted the mandate although its session is shorter than its stop") \
-    X(DONE_UNSEEN, "done-unseen", "a store that says OK is believed to have closed the group")
+    X(DONE_UNSEEN, "done-unseen", "a store that says OK is believed to have closed the group") \
+    X(WISH_KEPT, "wish-kept", "a leader hands over for a wish that its store has shown to be over")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

@@ -318,6 +318,8 @@ struct candidate {
     /* the wish in the record that we hand over; void if of another epoch */
     uint64_t wish_epoch;
     bool wish_force;
+    bool is_wish_recorded; /* it ends when the record has it no more; else it was told to us directly */
+    gavel_ns wish_at;      /* since when we know of it */
     char wish_successor[NAME_MAX_BYTES + 1];
 
     /* our own wish, to be written when the slot is free */

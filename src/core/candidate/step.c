@@ -135,6 +135,8 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
     if (c->state == CANDIDATE_LEADING) {
         c->wish_epoch = force || is_named ? c->epoch : 0;
         c->wish_force = force;
+        c->is_wish_recorded = false;
+        c->wish_at = c->now;
         memmove(c->wish_successor, desired, strlen(desired) + 1);
         lead_consider_handover(c);
         return;

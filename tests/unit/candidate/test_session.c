@@ -857,6 +857,55 @@ static void test_the_answer_of_an_orphan_that_comes_after_an_election_ends_nothi
     assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
 }
 
+/* Leads, and is asked to hand over to "b", whom nobody has heard of. */
+static struct store_reply lead_with_a_wish(struct fixture *f)
+{
+    struct store_reply wish;
+
+    lead(f);
+    wish = shown(f, 7, "me", true);
+    wish.revision = 8;
+    wish.record.wish_epoch = 7;
+    (void)strcpy(wish.record.wish_successor, "b");
+    tell(f, wish);
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    return wish;
+}
+
+static void test_a_wish_that_is_over_is_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    struct registration b = {.instance = 5, .eligible = true, .id = "b"};
+    struct store_reply over;
+
+    (void)lead_with_a_wish(f);
+    over = shown(f, 7, "me", true);
+    over.revision = 9;
+    tell(f, over);
+    if (!pending(f, STORE_CANDIDATES))
+        (void)await(f, STORE_CANDIDATES);
+    answer(f, STORE_CANDIDATES, (struct store_reply){.registrations = &b, .registration_count = 1});
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    pass(f, 5000);
+    assert_null(pending(f, STORE_CANDIDATES));
+}
+
+static void test_a_wish_for_one_who_is_not_there_is_looked_after_less_and_less(void **state)
+{
+    struct fixture *f = *state;
+    unsigned lists = 0;
+
+    (void)lead_with_a_wish(f);
+    for (gavel_ms until = f->now + 60000; f->now < until;) {
+        if (pending(f, STORE_CANDIDATES)) {
+            lists++;
+            list_nobody(f);
+        }
+        pass(f, 1);
+    }
+    assert_in_range(lists, 15, 40); /* every 3 s, when it has not come for so long */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -915,6 +964,8 @@ int main(void)
         TEST(test_an_epoch_that_was_ours_is_released_if_the_store_still_shows_it),
         TEST(test_an_epoch_below_the_fence_is_released),
         TEST(test_the_answer_of_an_orphan_that_comes_after_an_election_ends_nothing),
+        TEST(test_a_wish_that_is_over_is_forgotten),
+        TEST(test_a_wish_for_one_who_is_not_there_is_looked_after_less_and_less),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);
