@@ -206,9 +206,11 @@ struct store_reply {
      * if an answer was given again, but not older. 0: not known.
      */
     uint64_t revision;
-    bool expired;            /* READ: the store's clock says that the lease has run out */
-    gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
-    uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */
+    bool expired;          /* READ: the store's clock says that the lease has run out */
+    gavel_ms remaining_ms; /* READ: of the lease on the store's clock; -1 if it has no clock */
+    /* ERR_ID_IN_USE: the instance that has the id, and its beats; with sessions its keep-alives, which may be
+     * counted anew by another leader of the cluster. */
+    uint64_t other_instance;
     uint64_t other_beats;
     struct record record; /* the record as it stands after the call */
     struct registration *registrations;
