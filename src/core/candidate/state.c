@@ -146,7 +146,9 @@ void become_stopping(struct candidate *c)
     if (c->phase == GAVEL_PHASE_PREPARING)
         enter_phase(c, GAVEL_PHASE_ELECTION);
     move(c, CANDIDATE_STOPPING);
-    c->look_at = NEVER;
+    /* Of a session a look that is due may be the only one: who leads now, or whether the store is back. */
+    if (!c->has_sessions)
+        c->look_at = NEVER;
     ASSERT(c->phase != GAVEL_PHASE_PREPARING);
 }
 

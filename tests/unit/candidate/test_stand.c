@@ -674,6 +674,24 @@ static void test_a_wish_for_one_who_is_not_there_is_answered(void **state)
     assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
 }
 
+static void test_a_leader_that_is_superseded_looks_again_also_with_an_open_breaker(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    tell(f, shown(f, 7, "me", true)); /* so that the next one does not make the breaker try */
+    f->candidate.breaker.state = BREAKER_OPEN;
+    f->candidate.breaker.retry_at = ns_from_ms(f->now + 500);
+    tell(f, shown(f, 9, "other", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+    pass(f, 20);
+    work_stopped(f);
+    assert_true(candidate_wake_at(&f->candidate) != NEVER);
+    (void)await(f, STORE_READ);
+    answer(f, STORE_READ, shown(f, 9, "other", true));
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -714,6 +732,7 @@ int main(void)
         TEST(test_a_death_that_the_store_does_not_believe_is_told_once),
         TEST(test_a_wish_that_comes_too_early_is_asked_again_later),
         TEST(test_a_wish_for_one_who_is_not_there_is_answered),
+        TEST(test_a_leader_that_is_superseded_looks_again_also_with_an_open_breaker),
     };
 
     return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
