@@ -61,7 +61,8 @@
     X(STANDS_WITHOUT_TIME, "stands-without-time", "a candidate is granted the mandate although its session is shorter than its stop") \
     X(DONE_UNSEEN, "done-unseen", "a store that says OK is believed to have closed the group") \
     X(WISH_KEPT, "wish-kept", "a leader hands over for a wish that its store has shown to be over") \
-    X(RIVAL_OUTLIVED, "rival-outlived", "a candidate ends for good since the session of a dead one with its id lasts longer than its own lease")
+    X(RIVAL_OUTLIVED, "rival-outlived", "a candidate ends for good since the session of a dead one with its id lasts longer than its own lease") \
+    X(RESIGNATION_UNDONE, "resignation-undone", "a leader that resigns while it asks for a new epoch goes on with that")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

@@ -294,6 +294,7 @@ struct candidate {
     bool is_release_leaving; /* the newest release says so … */
     bool has_left;           /* … and was answered, and it has not come back */
     gavel_ns stood_at;       /* when our turn came at a cold start */
+    uint64_t renewed_epoch;  /* the one that we have last asked to go on from with a new one; 0: none */
     struct campaign said;    /* in the newest heartbeat … */
     uint64_t said_session;   /* … which was answered in this session; 0: it was not */
 

@@ -50,6 +50,8 @@ void registry_beat(struct candidate *c)
     c->beats++;
     c->has_left = false;
     c->said = request.campaign;
+    if (request.campaign.renews_epoch != 0)
+        c->renewed_epoch = request.campaign.renews_epoch;
     c->said_session = 0; /* until it is answered */
     c->beat_at = c->has_sessions ? c->now : c->now + jittered(c, c->settings.heartbeat_ms);
 }

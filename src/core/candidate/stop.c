@@ -27,11 +27,27 @@ void stop_end(struct candidate *c, bool is_released)
     ASSERT(c->epoch == 0);
 }
 
+/*
+ * We had asked for a new epoch when we began to stop, and got it: then that is
+ * what we give up, to whom we meant to. Otherwise the release of the former one
+ * would find nothing, and we would go on to lead as if nobody had resigned.
+ */
+static bool is_renewed(const struct candidate *c)
+{
+    if (PLANTED(RESIGNATION_UNDONE))
+        return false;
+    return c->has_sessions && c->is_ours && c->seen_session == c->mandate_session &&
+           c->renewed_epoch == c->epoch && c->seen.record.epoch > c->epoch;
+}
+
 void stop_send_release(struct candidate *c)
 {
-    struct store_request request = lead_request(c, STORE_RELEASE);
+    struct store_request request;
     gavel_ns retry_at;
 
+    if (is_renewed(c))
+        c->epoch = c->had_epoch = c->seen.record.epoch;
+    request = lead_request(c, STORE_RELEASE);
     ASSERT(c->state == CANDIDATE_STOPPING);
     ASSERT(!c->is_work_running || PLANTED(RELEASE_BEFORE_STOP));
     if (c->has_sessions)
@@ -180,6 +196,10 @@ static void session_release_done(struct candidate *c, enum gavel_status status,
         c->is_ours = false;
     if (status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
         (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+    if (status == GAVEL_ERR_NOT_HOLDER && is_renewed(c)) {
+        stop_send_release(c);
+        return;
+    }
     note_left(c, status);
     stop_end(c, status == GAVEL_OK);
 }

@@ -906,6 +906,45 @@ static void test_a_wish_for_one_who_is_not_there_is_looked_after_less_and_less(v
     assert_in_range(lists, 15, 40); /* every 3 s, when it has not come for so long */
 }
 
+/* Has asked for a new epoch, and resigns in favour of "b" before that was answered. */
+static void resign_while_renewing(struct fixture *f)
+{
+    f->config.settings.max_mandate_ms = 8000;
+    lead(f);
+    assert_int_equal(await(f, STORE_HEARTBEAT).campaign.renews_epoch, 7);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_RESIGN, .resign = {.successor = "b"}});
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+}
+
+static void test_a_resignation_gives_up_the_new_epoch_that_it_meets(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply refused;
+
+    resign_while_renewing(f);
+    work_stopped(f);
+    assert_int_equal(sent(f, STORE_RELEASE)->record.epoch, 7);
+    refused = shown(f, 9, "me", true);
+    refused.status = GAVEL_ERR_NOT_HOLDER;
+    answer(f, STORE_RELEASE, refused);
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+    assert_int_equal(sent(f, STORE_RELEASE)->record.epoch, 9);
+    assert_string_equal(sent(f, STORE_RELEASE)->record.successor, "b");
+    answer(f, STORE_RELEASE, shown(f, 11, "b", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+}
+
+static void test_a_resignation_gives_up_a_new_epoch_that_it_has_heard_of(void **state)
+{
+    struct fixture *f = *state;
+
+    resign_while_renewing(f);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    work_stopped(f);
+    assert_int_equal(sent(f, STORE_RELEASE)->record.epoch, 9);
+    assert_string_equal(sent(f, STORE_RELEASE)->record.successor, "b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -966,6 +1005,8 @@ int main(void)
         TEST(test_the_answer_of_an_orphan_that_comes_after_an_election_ends_nothing),
         TEST(test_a_wish_that_is_over_is_forgotten),
         TEST(test_a_wish_for_one_who_is_not_there_is_looked_after_less_and_less),
+        TEST(test_a_resignation_gives_up_the_new_epoch_that_it_meets),
+        TEST(test_a_resignation_gives_up_a_new_epoch_that_it_has_heard_of),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);
