@@ -10,18 +10,45 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The client takes the drift of both sides off it, and what is left is to be the lease less drift. */
+static gavel_ms ttl_of_lease(const struct gavel_settings *s)
+{
+    return ms_from_ns(ns_stretch(ns_from_ms(s->lease_ms), s->drift_ppm)) + 1;
+}
+
+/* As long as the lease, or as whoever runs the cluster likes: longer, shorter, or too short to work. */
+static gavel_ms draw_ttl(struct world *world, unsigned slot, bool is_free)
+{
+    const struct gavel_settings *s = &world->profile.settings[slot];
+    gavel_ms lease = ttl_of_lease(s);
+    gavel_ms drawn = world_between(world, STREAM_CLUSTER, lease, 3 * lease);
+    gavel_ms tiny = world_between(world, STREAM_CLUSTER, 1, s->stop_grace_ms + s->stop_margin_ms + 1);
+    bool is_tiny = prng_chance(&world->streams[STREAM_CLUSTER], 60);
+
+    if (!is_free)
+        return lease;
+    return is_tiny && slot > 0 && world->profile.cold_start == 0 ? tiny : drawn;
+}
+
 void granting_begin(struct world *world)
 {
+    bool is_free = prng_chance(&world->streams[STREAM_CLUSTER], 500);
+
     memset(&world->granting, 0, sizeof world->granting);
+    for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
+        world->granting.ttl_ms[slot] = draw_ttl(world, slot, is_free);
     world->granting.is_old = prng_chance(&world->streams[STREAM_CLUSTER], 50);
 }
 
-gavel_ms granting_ttl_ms(const struct world *world, unsigned slot)
+gavel_ms granting_ttl_ms(const struct world *world, unsigned slot) { return world->granting.ttl_ms[slot]; }
+
+bool granting_is_short(const struct world *world, unsigned slot)
 {
     const struct gavel_settings *s = &world->profile.settings[slot];
+    gavel_ms drift = 2 * world->granting.ttl_ms[slot] * s->drift_ppm / 1000000 + 1;
 
-    /* The client takes the drift of both sides off it, and what is left is to be the lease less drift. */
-    return ms_from_ns(ns_stretch(ns_from_ms(s->lease_ms), s->drift_ppm)) + 1;
+    return world->profile.has_sessions &&
+           world->granting.ttl_ms[slot] <= s->stop_grace_ms + s->stop_margin_ms + drift;
 }
 
 static gavel_ns store_now(const struct world *world) { return clock_local(&world->store.clock, world->now); }
@@ -356,6 +383,7 @@ static enum gavel_status carry_out(struct world *world, struct message *message)
 
 static enum gavel_status apply(struct world *world, struct message *message)
 {
+    struct process *sender = &world->processes[message->slot];
     struct open_session *session;
 
     switch (message->kind) {
@@ -369,6 +397,8 @@ static enum gavel_status apply(struct world *world, struct message *message)
             return GAVEL_ERR_SESSION_GONE;
         keep(world, session);
         session->beats++;
+        if (!sender->is_alive || sender->session.number != message->session)
+            sender->late_keeps++;
         return GAVEL_OK;
     case MESSAGE_PUSH: /* the store sends it */
         break;

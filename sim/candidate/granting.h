@@ -41,9 +41,10 @@ struct standing {
 
 struct granting {
     uint64_t revision;
-    uint64_t holder_session; /* 0: nobody */
-    gavel_ns granted_at;     /* real time */
-    bool is_old;             /* it does not know how to close a group, and skips that */
+    uint64_t holder_session;    /* 0: nobody */
+    gavel_ns granted_at;        /* real time */
+    gavel_ms ttl_ms[SLOTS_MAX]; /* of the sessions of a slot */
+    bool is_old;                /* it does not know how to close a group, and skips that */
     /* of the group, as whoever was alone in it has said */
     enum gavel_policy policy;
     gavel_ms min_mandate_ms;
@@ -76,6 +77,9 @@ void granting_close_dead(struct world *world, uint64_t number);
 
 /* How long the store lets a session of this slot be silent. */
 gavel_ms granting_ttl_ms(const struct world *world, unsigned slot);
+
+/* Whether the sessions of a slot leave its candidate no time to work, so that it does not stand. */
+bool granting_is_short(const struct world *world, unsigned slot);
 
 /* NULL if there is none. */
 struct open_session *granting_session(struct world *world, uint64_t number);

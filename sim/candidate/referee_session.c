@@ -75,6 +75,15 @@ void referee_check_stop(struct world *world, const struct process *process, gave
                 process->label, (double)(soonest - deadline) / (double)NS_PER_S);
 }
 
+void referee_check_again(struct world *world, const struct process *process, uint64_t epoch)
+{
+    const struct grant *grant = referee_grant(world, epoch);
+
+    if (world->profile.has_sessions && grant && process->gave_up_at != 0 && grant->at < process->gave_up_at)
+        violate(world, INVARIANT_ORDER, "%s works again with epoch %llu, which it had when it gave up",
+                process->label, (unsigned long long)epoch);
+}
+
 /* A leader that knows of a wish in the record knows when it is over. */
 static void check_wish(struct world *world, struct process *process, const struct store_reply *reply)
 {
@@ -121,15 +130,18 @@ gavel_ns referee_session_gap(const struct world *world)
     gavel_ms keep = worst->heartbeat_ms + worst->heartbeat_jitter_ms + worst->call_timeout_ms;
     gavel_ms gap = 2 * keep + 4 * worst->call_timeout_ms + worst->election_interval_ms +
                    worst->preparation_ms + worst->takeover_delay_ms;
+    gavel_ms ttl = worst->lease_ms;
     unsigned survivors = 0;
 
     for (unsigned i = 0; i < world->profile.candidates; i++)
         survivors += referee_is_survivor(world, &world->processes[i]);
-    gap += granting_ttl_ms(world, 0) > worst->lease_ms ? granting_ttl_ms(world, 0) : worst->lease_ms;
+    for (unsigned i = 0; i < world->profile.slots; i++)
+        ttl = granting_ttl_ms(world, i) > ttl ? granting_ttl_ms(world, i) : ttl;
+    gap += ttl;
     gap += worst->lease_ms * worst->drift_ppm / 1000000;
     if (worst->policy != GAVEL_POLICY_FIRST)
         gap += worst->observation_ms + worst->call_timeout_ms + worst->stagger_ms;
     if (survivors == 0) /* an id is in use until the session of its last bearer has expired */
-        gap += worst->start_jitter_max_ms + worst->observation_ms + worst->lease_ms + worst->heartbeat_ms;
+        gap += worst->start_jitter_max_ms + worst->observation_ms + ttl + worst->heartbeat_ms;
     return ns_stretch(ns_from_ms(gap), worst->drift_ppm) + 20 * NS_PER_MS;
 }
