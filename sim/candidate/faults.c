@@ -207,7 +207,7 @@ static const struct {
 static void change_cluster(struct world *world)
 {
     struct prng *prng = &world->streams[STREAM_CLUSTER];
-    bool ends_wish = prng_chance(prng, 150);
+    bool ends_wish = prng_chance(prng, 600);
     bool changes_leader = prng_chance(prng, 60);
     bool rejoins = prng_chance(prng, 150);
     struct process *one = &world->processes[prng_below(prng, world->profile.slots)];

@@ -406,6 +406,9 @@ static void take_message(struct world *world, struct process *process, const str
     bool shows = message->kind == MESSAGE_PUSH || (is_awaited && message->request.op != STORE_CANDIDATES);
     uint64_t was_epoch = process->mandate_epoch;
     uint64_t was_version = process->candidate.version;
+    const struct candidate *candidate = &process->candidate;
+    const struct record was_seen = candidate->seen.record;
+    uint64_t was_seen_in = candidate->seen_session;
 
     if (is_call)
         take_answer(world, process, message);
@@ -413,8 +416,11 @@ static void take_message(struct world *world, struct process *process, const str
         session_pushed(world, process, message);
     else
         session_answered(world, process, message);
-    if (process->is_alive && world->profile.has_sessions && shows)
-        referee_check_shown(world, process, message, was_epoch, was_version);
+    if (!process->is_alive || !world->profile.has_sessions || !shows)
+        return;
+    referee_check_shown(world, process, message, was_epoch, was_version);
+    if (candidate->seen_session == was_seen_in)
+        referee_check_order(world, process, &was_seen);
 }
 
 /* Events for the event loop of a process, which may be late. */

@@ -82,6 +82,7 @@ struct process;
 struct message;
 struct breaker;
 struct store_request;
+struct record;
 
 /* "S1", … and the sentence. */
 extern const struct named invariants[];
@@ -133,6 +134,9 @@ void referee_check_session(struct world *world, const struct process *process);
 
 /* Its work is told to stop: by the deadline of its mandate, unless nobody needs as long as that. */
 void referee_check_stop(struct world *world, const struct process *process, gavel_ns deadline);
+
+/* What it knows of the group is not older than what it knew before in this session. */
+void referee_check_order(struct world *world, const struct process *process, const struct record *before);
 
 /* Its work starts: not with what it had when it gave up. */
 void referee_check_again(struct world *world, const struct process *process, uint64_t epoch);

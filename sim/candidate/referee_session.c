@@ -75,6 +75,16 @@ void referee_check_stop(struct world *world, const struct process *process, gave
                 process->label, (double)(soonest - deadline) / (double)NS_PER_S);
 }
 
+void referee_check_order(struct world *world, const struct process *process, const struct record *before)
+{
+    const struct record *seen = &process->candidate.seen.record;
+
+    if (seen->version == before->version && seen->epoch < before->epoch)
+        violate(world, INVARIANT_SHOWN,
+                "%s takes the vacancy of version %llu for newer than the election with it", process->label,
+                (unsigned long long)seen->version);
+}
+
 void referee_check_again(struct world *world, const struct process *process, uint64_t epoch)
 {
     const struct grant *grant = referee_grant(world, epoch);

@@ -101,8 +101,9 @@ struct store_session {
      * candidates, in order, with an event of its own if need be.
      */
     gavel_ns former_deadline;
-    gavel_ns lasts; /* from the send of a keep-alive to the deadline that its answer gives, also while none is
-                       open; 0: not known */
+    /* From the send of a keep-alive to the deadline that its answer gives, also while none is open; 0: not
+     * known. */
+    gavel_ns lasts;
 };
 
 /* What a candidate of a session says of itself beside its registration. */
