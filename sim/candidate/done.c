@@ -40,6 +40,11 @@ void referee_stopped(struct world *world, const struct process *process, enum ga
     bool is_own = referee->is_done && referee->done_slot == process->slot &&
                   referee->done_incarnation == process->incarnation;
 
+    /* Two that were long under way make the dead look alive; nobody can tell. */
+    if (status == GAVEL_ERR_ID_IN_USE && world->profile.has_sessions && !referee_has_twin(world, process) &&
+        process->late_keeps < 2)
+        violate(world, INVARIANT_L1, "%s ends for good since another has its id, but there was none",
+                process->label);
     if (status == GAVEL_ERR_DONE && !referee->is_done)
         violate(world, INVARIANT_DONE, "%s is told that the group is done, which it is not", process->label);
     if (status == GAVEL_OK && process->has_finished && !is_own)

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "sim/candidate/granting.h"
+#include "sim/candidate/network.h"
 #include "sim/candidate/trace.h"
 #include "sim/candidate/world.h"
 
@@ -45,7 +46,7 @@ static struct standing *best_but(struct world *world, const struct standing *but
     return best;
 }
 
-static void drop_wish(struct record *record)
+void election_forget_wish(struct record *record)
 {
     record->wish_epoch = 0;
     record->wish_force = false;
@@ -66,13 +67,15 @@ void election_begin_mandate(struct world *world, const struct standing *chosen, 
     ASSERT(session);
     ASSERT(grant.epoch > record->epoch);
     referee_check_patience(world, &grant);
+    if (record->epoch != 0 && !record->held && record->version == grant.epoch)
+        network_push(world); /* a hand-over in one write is two changes of one version */
     record->epoch = record->version = grant.epoch;
     record->held = true;
     record->loss = GAVEL_LOSS_NONE;
     record->lease_ms = session->ttl_ms;
     record->process = session->process;
     record->successor[0] = '\0';
-    drop_wish(record);
+    election_forget_wish(record);
     memcpy(record->holder, chosen->registration.id, sizeof record->holder);
     memcpy(record->address, chosen->registration.address, sizeof record->address);
     store->is_found = true;
@@ -119,7 +122,7 @@ void election_end_mandate(struct world *world, enum gavel_loss loss, const char 
     record->held = false;
     record->loss = loss;
     record->version = world->granting.revision;
-    drop_wish(record);
+    election_forget_wish(record);
     memcpy(record->successor, name, sizeof name);
     world->granting.holder_session = 0;
     world->store.lost_at = world->now;
@@ -136,6 +139,7 @@ void election_preempt(struct world *world)
         !is_before(granting, best, leader) ||
         world->now - granting->granted_at < ns_from_ms(granting->min_mandate_ms))
         return;
+    granting->revision++;
     record->wish_epoch = record->epoch;
     memcpy(record->wish_successor, best->registration.id, sizeof record->wish_successor);
     TRACE(world, NULL, "store: wishes that %s hands over to %s", record->holder, record->wish_successor);

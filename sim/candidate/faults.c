@@ -203,6 +203,27 @@ static const struct {
     {FAULT_COMMAND, command, 5},
 };
 
+/* What happens to a cluster, and is no fault of anybody's. */
+static void change_cluster(struct world *world)
+{
+    struct prng *prng = &world->streams[STREAM_CLUSTER];
+    bool ends_wish = prng_chance(prng, 600);
+    bool changes_leader = prng_chance(prng, 60);
+    bool rejoins = prng_chance(prng, 150);
+    struct process *one = &world->processes[prng_below(prng, world->profile.slots)];
+
+    if (!world->profile.has_sessions)
+        return;
+    if (ends_wish)
+        granting_end_wish(world);
+    if (rejoins && world_has(world, FAULT_CRASH) && one->is_alive && one->session.number != 0 &&
+        one->candidate.state == CANDIDATE_STANDBY && !one->candidate.is_stopping &&
+        !process_is_frozen(one, world->now) && world->now >= one->stalled_until)
+        process_rejoin(world, one);
+    if (changes_leader)
+        granting_change_leader(world);
+}
+
 /* Who is dead comes back sooner or later, now and then at once. */
 static void restart_some(struct world *world)
 {
@@ -235,12 +256,14 @@ void faults_take(struct world *world)
         }
         drawn -= lasting[i].weight;
     }
+    change_cluster(world);
     restart_some(world);
 }
 
-static bool can_lead(const struct process *process)
+static bool can_lead(const struct world *world, const struct process *process)
 {
-    return process->is_alive && process->is_eligible && !process->is_stop_asked;
+    return process->is_alive && !granting_is_short(world, process->slot) && process->is_eligible &&
+           !process->is_stop_asked;
 }
 
 /*
@@ -290,7 +313,7 @@ void faults_end(struct world *world)
             world_hurry(world, i, process->frozen_until);
             process_resume(world, process);
         }
-        has_one |= can_lead(process);
+        has_one |= can_lead(world, process);
     }
     for (unsigned i = 0; i < world->profile.candidates && !has_one; i++) {
         struct process *process = &world->processes[i];

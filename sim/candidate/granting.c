@@ -10,14 +10,45 @@
 #include <stdio.h>
 #include <string.h>
 
-void granting_begin(struct world *world) { memset(&world->granting, 0, sizeof world->granting); }
+/* The client takes the drift of both sides off it, and what is left is to be the lease less drift. */
+static gavel_ms ttl_of_lease(const struct gavel_settings *s)
+{
+    return ms_from_ns(ns_stretch(ns_from_ms(s->lease_ms), s->drift_ppm)) + 1;
+}
 
-gavel_ms granting_ttl_ms(const struct world *world, unsigned slot)
+/* As long as the lease, or as whoever runs the cluster likes: longer, shorter, or too short to work. */
+static gavel_ms draw_ttl(struct world *world, unsigned slot, bool is_free)
 {
     const struct gavel_settings *s = &world->profile.settings[slot];
+    gavel_ms lease = ttl_of_lease(s);
+    gavel_ms drawn = world_between(world, STREAM_CLUSTER, lease, 3 * lease);
+    gavel_ms tiny = world_between(world, STREAM_CLUSTER, 1, s->stop_grace_ms + s->stop_margin_ms + 1);
+    bool is_tiny = prng_chance(&world->streams[STREAM_CLUSTER], 60);
 
-    /* The client takes the drift of both sides off it, and what is left is to be the lease less drift. */
-    return ms_from_ns(ns_stretch(ns_from_ms(s->lease_ms), s->drift_ppm)) + 1;
+    if (!is_free)
+        return lease;
+    return is_tiny && slot > 0 && world->profile.cold_start == 0 ? tiny : drawn;
+}
+
+void granting_begin(struct world *world)
+{
+    bool is_free = prng_chance(&world->streams[STREAM_CLUSTER], 500);
+
+    memset(&world->granting, 0, sizeof world->granting);
+    for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
+        world->granting.ttl_ms[slot] = draw_ttl(world, slot, is_free);
+    world->granting.is_old = prng_chance(&world->streams[STREAM_CLUSTER], 50);
+}
+
+gavel_ms granting_ttl_ms(const struct world *world, unsigned slot) { return world->granting.ttl_ms[slot]; }
+
+bool granting_is_short(const struct world *world, unsigned slot)
+{
+    const struct gavel_settings *s = &world->profile.settings[slot];
+    gavel_ms drift = 2 * world->granting.ttl_ms[slot] * s->drift_ppm / 1000000 + 1;
+
+    return world->profile.has_sessions &&
+           world->granting.ttl_ms[slot] <= s->stop_grace_ms + s->stop_margin_ms + drift;
 }
 
 static gavel_ns store_now(const struct world *world) { return clock_local(&world->store.clock, world->now); }
@@ -102,6 +133,30 @@ static void keep(struct world *world, struct open_session *session)
         ->number = session->number;
 }
 
+void granting_end_wish(struct world *world)
+{
+    struct record *record = &world->store.record;
+
+    if (!record->held || record->wish_epoch == 0)
+        return;
+    TRACE(world, NULL, "store: the wish for epoch %llu is over", (unsigned long long)record->wish_epoch);
+    world->granting.revision++;
+    election_forget_wish(record);
+    network_push(world);
+}
+
+void granting_change_leader(struct world *world)
+{
+    struct granting *granting = &world->granting;
+
+    TRACE(world, NULL,
+          "store: its cluster has another leader, and all sessions go on for their time to live");
+    for (size_t i = 0; i < granting->session_count; i++) {
+        keep(world, &granting->sessions[i]);
+        granting->sessions[i].beats = 0;
+    }
+}
+
 static enum gavel_status open_one(struct world *world, const struct message *message)
 {
     struct granting *granting = &world->granting;
@@ -153,7 +208,7 @@ static enum gavel_status campaign(struct world *world, struct message *message)
 
     if (own && own->session != message->session) {
         message->reply.other_instance = own->registration.instance;
-        message->reply.other_beats = 1;
+        message->reply.other_beats = granting_session(world, own->session)->beats;
         return GAVEL_ERR_ID_IN_USE;
     }
     if (!own && record->done)
@@ -188,22 +243,38 @@ static void requeue(struct granting *granting, struct standing *standing)
     standing->joined = granting->revision;
 }
 
+/* A session takes part in a group once. */
+static struct standing *standing_of(struct world *world, uint64_t session)
+{
+    for (size_t i = 0; i < world->granting.standing_count; i++)
+        if (world->granting.standings[i].session == session)
+            return &world->granting.standings[i];
+    return NULL;
+}
+
 static enum gavel_status release(struct world *world, const struct message *message)
 {
     struct granting *granting = &world->granting;
     struct record *record = &world->store.record;
     const struct record *given_up = &message->request.record;
-    struct standing *own = granting_standing(world, record->holder);
+    struct standing *own = standing_of(world, message->session);
     unsigned previous_slot = election_replaced_slot(world);
 
+    if (!own)
+        return GAVEL_ERR_NOT_FOUND;
     if (!record->held || granting->holder_session != message->session || record->epoch != given_up->epoch)
         return GAVEL_ERR_NOT_HOLDER;
     granting->revision++;
     election_end_mandate(world, given_up->loss, given_up->successor);
-    if (given_up->done) {
+    if (given_up->done && !granting->is_old) {
         record->done = true;
         referee_closed(world, message, record->epoch);
         remove_standing(world, own);
+        return GAVEL_OK;
+    }
+    if (message->request.leaves || given_up->done) {
+        remove_standing(world, own);
+        election_settle(world, NULL, given_up->done ? SLOTS_MAX : previous_slot); /* it has no more to do */
         return GAVEL_OK;
     }
     requeue(granting, own);
@@ -235,8 +306,30 @@ static enum gavel_status died(struct world *world, const struct message *message
     if (!record->held || record->epoch != seen->epoch || record->process.pid == 0 ||
         record->process.pid != seen->process.pid)
         return GAVEL_ERR_NOT_HOLDER;
+    if (prng_chance(&world->streams[STREAM_CLUSTER], 200))
+        return prng_chance(&world->streams[STREAM_CLUSTER], 500) ? GAVEL_ERR_STATE : GAVEL_ERR_DENIED;
     end_session(world, world->granting.holder_session, GAVEL_LOSS_KILLED);
     return GAVEL_OK;
+}
+
+/* A wish for one who may not lead is refused, and so is one that comes before its time. */
+static enum gavel_status ask(struct world *world, const struct message *message)
+{
+    struct granting *granting = &world->granting;
+    const struct record *wish = &message->request.record;
+    const struct standing *successor = granting_standing(world, wish->wish_successor);
+    bool is_early = world->now - granting->granted_at < ns_from_ms(granting->min_mandate_ms);
+    bool is_led = world->store.record.held && world->store.record.epoch == wish->wish_epoch;
+
+    if (is_led && wish->wish_successor[0] && !successor)
+        return GAVEL_ERR_NOT_FOUND;
+    if (is_led && successor &&
+        (!successor->campaign.stands || successor->session == granting->holder_session))
+        return GAVEL_ERR_STATE;
+    if (is_led && is_early && !wish->wish_force)
+        return GAVEL_ERR_STATE;
+    granting->revision++;
+    return sim_store_ask(world, message);
 }
 
 static void list(struct world *world, struct message *message)
@@ -275,7 +368,7 @@ static enum gavel_status carry_out(struct world *world, struct message *message)
     case STORE_LEAVE:
         return leave(world, message);
     case STORE_ASK:
-        return sim_store_ask(world, message);
+        return ask(world, message);
     case STORE_DIED:
         return died(world, message);
     case STORE_CANDIDATES:
@@ -290,6 +383,7 @@ static enum gavel_status carry_out(struct world *world, struct message *message)
 
 static enum gavel_status apply(struct world *world, struct message *message)
 {
+    struct process *sender = &world->processes[message->slot];
     struct open_session *session;
 
     switch (message->kind) {
@@ -302,6 +396,9 @@ static enum gavel_status apply(struct world *world, struct message *message)
         if (!session)
             return GAVEL_ERR_SESSION_GONE;
         keep(world, session);
+        session->beats++;
+        if (!sender->is_alive || sender->session.number != message->session)
+            sender->late_keeps++;
         return GAVEL_OK;
     case MESSAGE_PUSH: /* the store sends it */
         break;
@@ -325,6 +422,7 @@ void granting_apply(struct world *world, struct message *message)
     if (message->request.op == STORE_HEARTBEAT && message->kind == MESSAGE_CALL)
         reply->record.process = (struct process_id){0};
     reply->session = message->session;
+    reply->revision = world->granting.revision;
     reply->is_ours =
         record->held && message->session != 0 && world->granting.holder_session == message->session;
     if (message->kind == MESSAGE_CALL && message->request.op != STORE_READ &&

@@ -26,6 +26,7 @@ struct open_session {
     uint32_t incarnation;
     struct process_id process; /* pid 0: its death does not end it */
     gavel_ms ttl_ms;
+    uint64_t beats;      /* keep-alives that this leader of the cluster has heard */
     gavel_ns expires_at; /* on the store's clock, which does not step for this */
 };
 
@@ -40,8 +41,10 @@ struct standing {
 
 struct granting {
     uint64_t revision;
-    uint64_t holder_session; /* 0: nobody */
-    gavel_ns granted_at;     /* real time */
+    uint64_t holder_session;    /* 0: nobody */
+    gavel_ns granted_at;        /* real time */
+    gavel_ms ttl_ms[SLOTS_MAX]; /* of the sessions of a slot */
+    bool is_old;                /* it does not know how to close a group, and skips that */
     /* of the group, as whoever was alone in it has said */
     enum gavel_policy policy;
     gavel_ms min_mandate_ms;
@@ -60,6 +63,12 @@ void granting_apply(struct world *world, struct message *message);
 /* A session of nobody who lives, which holds the mandate: for cold starts. */
 void granting_former_leader(struct world *world, gavel_ns expires_in);
 
+/* Whoever had a wish for the group has none any more. */
+void granting_end_wish(struct world *world);
+
+/* A new leader of the cluster gives each session a whole time to live, and has heard of none of them. */
+void granting_change_leader(struct world *world);
+
 /* The EXPIRE event: the session ends, unless it was kept open since. */
 void granting_expire(struct world *world, uint64_t number);
 
@@ -68,6 +77,9 @@ void granting_close_dead(struct world *world, uint64_t number);
 
 /* How long the store lets a session of this slot be silent. */
 gavel_ms granting_ttl_ms(const struct world *world, unsigned slot);
+
+/* Whether the sessions of a slot leave its candidate no time to work, so that it does not stand. */
+bool granting_is_short(const struct world *world, unsigned slot);
 
 /* NULL if there is none. */
 struct open_session *granting_session(struct world *world, uint64_t number);
@@ -79,6 +91,7 @@ struct standing *granting_standing(struct world *world, const char *id);
  * vacant group gets a leader, rather not who has just given up.
  */
 unsigned election_replaced_slot(const struct world *world);
+void election_forget_wish(struct record *record);
 void election_end_mandate(struct world *world, enum gavel_loss loss, const char *successor);
 void election_begin_mandate(struct world *world, const struct standing *chosen, unsigned previous_slot);
 void election_settle(struct world *world, const struct standing *leaver, unsigned previous_slot);

@@ -90,7 +90,8 @@ struct process_id process_identity(const struct process *process)
     return identity;
 }
 
-void process_start(struct world *world, struct process *process)
+/* The candidate of a new incarnation. */
+static void begin_candidate(struct world *world, struct process *process)
 {
     struct candidate_event event = {.kind = CANDIDATE_START};
     struct candidate_config config = {
@@ -108,14 +109,11 @@ void process_start(struct world *world, struct process *process)
     };
     enum gavel_status status;
 
-    ASSERT(!process->is_alive);
-    process->incarnation++;
-    process->pid = (int32_t)(process->slot + 1 + 100 * process->incarnation);
-    process->frozen_until = process->stalled_until = process->cut_from = process->cut_until = 0;
     process->is_stop_asked = process->has_finished = false;
     process->tick_at = NEVER;
     process->spins = 0;
     process->mandate_epoch = 0;
+    process->gave_up_at = 0;
     process->work_runs = false;
     process->fenced_epoch = 0;
     process->watchdog_waits = false;
@@ -123,11 +121,32 @@ void process_start(struct world *world, struct process *process)
     config.process = process_identity(process);
     status = candidate_init(&process->candidate, &config, NULL);
     ASSERT(status == GAVEL_OK);
-    process->is_alive = true;
-    TRACE(world, process, "joins the group (process %d)", (int)process->pid);
     network_forget(world, process);
-    session_begin(world, process);
+    if (!process->is_alive)
+        session_begin(world, process);
+    process->is_alive = true;
     process_step(world, process, &event);
+}
+
+void process_start(struct world *world, struct process *process)
+{
+    ASSERT(!process->is_alive);
+    process->incarnation++;
+    process->pid = (int32_t)(process->slot + 1 + 100 * process->incarnation);
+    process->frozen_until = process->stalled_until = process->cut_from = process->cut_until = 0;
+    TRACE(world, process, "joins the group (process %d)", (int)process->pid);
+    begin_candidate(world, process);
+}
+
+void process_rejoin(struct world *world, struct process *process)
+{
+    ASSERT(process->is_alive);
+    ASSERT(!process->work_runs);
+    TRACE(world, process, "joins the group again in session %llu",
+          (unsigned long long)process->session.number);
+    candidate_done(&process->candidate);
+    process->incarnation++;
+    begin_candidate(world, process);
 }
 
 /* Tells a process that the one it watches is dead; never before it is. */
@@ -190,6 +209,9 @@ static void carry_out(struct world *world, struct process *process, const struct
 {
     switch (action->kind) {
     case CANDIDATE_CALL:
+        if (action->call.request.op == STORE_RELEASE && process->gave_up_at == 0 &&
+            process->candidate.state == CANDIDATE_STOPPING)
+            process->gave_up_at = world->now;
         referee_check_call(world, process, &action->call.request);
         if (action->call.request.op == STORE_RELEASE && process->work_runs)
             violate(world, INVARIANT_ORDER, "%s releases its mandate while its work still runs",
@@ -215,6 +237,7 @@ static void carry_out(struct world *world, struct process *process, const struct
         if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER ||
             action->work_stop.reason == GAVEL_REASON_RESIGNED)
             referee_handed_over(world, process);
+        referee_check_stop(world, process, action->work_stop.deadline);
         work_stop(world, process, action->work_stop.reason, action->work_stop.deadline);
         break;
     case CANDIDATE_RING:
@@ -383,6 +406,9 @@ static void take_message(struct world *world, struct process *process, const str
     bool shows = message->kind == MESSAGE_PUSH || (is_awaited && message->request.op != STORE_CANDIDATES);
     uint64_t was_epoch = process->mandate_epoch;
     uint64_t was_version = process->candidate.version;
+    const struct candidate *candidate = &process->candidate;
+    const struct record was_seen = candidate->seen.record;
+    uint64_t was_seen_in = candidate->seen_session;
 
     if (is_call)
         take_answer(world, process, message);
@@ -390,8 +416,11 @@ static void take_message(struct world *world, struct process *process, const str
         session_pushed(world, process, message);
     else
         session_answered(world, process, message);
-    if (process->is_alive && world->profile.has_sessions && shows)
-        referee_check_shown(world, process, message, was_epoch, was_version);
+    if (!process->is_alive || !world->profile.has_sessions || !shows)
+        return;
+    referee_check_shown(world, process, message, was_epoch, was_version);
+    if (candidate->seen_session == was_seen_in)
+        referee_check_order(world, process, &was_seen);
 }
 
 /* Events for the event loop of a process, which may be late. */
@@ -435,6 +464,15 @@ static void take_in_loop(struct world *world, struct process *process, const str
     process_step(world, process, &input);
 }
 
+/* What is of its session goes on when another candidate takes part in it. */
+static bool is_of_session(const struct process *process, const struct event *event)
+{
+    if (event->kind == EVENT_KEEP)
+        return true; /* its number says of which */
+    return event->kind == EVENT_REPLY && event->message->kind != MESSAGE_CALL &&
+           process->session.number != 0 && event->message->session == process->session.number;
+}
+
 void process_take(struct world *world, const struct event *event)
 {
     struct process *process = &world->processes[event->slot];
@@ -444,7 +482,8 @@ void process_take(struct world *world, const struct event *event)
             process_start(world, process);
         return;
     }
-    if (!process->is_alive || process->incarnation != event->incarnation ||
+    if (!process->is_alive ||
+        (process->incarnation != event->incarnation && !is_of_session(process, event)) ||
         (event->kind == EVENT_REPLY && event->message->is_void)) {
         if (event->kind == EVENT_REPLY)
             network_free(world, event->message);

@@ -51,6 +51,7 @@ struct process {
     gavel_ns stop_at;       /* local time */
     gavel_ns deadline;      /* local time */
     gavel_ns term_ends_at;  /* local time; the deadline never moves beyond */
+    gavel_ns gave_up_at;    /* real time of its first release since it began to work; 0: none */
     bool work_runs;
     uint64_t work_number;
     uint64_t fenced_epoch; /* its guard has ended the work of this epoch, and starts none for it */
@@ -65,8 +66,11 @@ struct process {
     struct store_session session;
     uint64_t opening; /* the number that it asks for; void once it has one */
     uint64_t keep_number;
+    unsigned late_keeps;   /* keep-alives that arrived when who had sent them was dead */
     uint64_t told_version; /* the highest that was pushed, or looked for */
+    uint64_t told_epoch;   /* a vacancy and the election after it may have one version */
     uint64_t told_wish;
+    uint64_t shown_revision; /* of the store, the highest that its candidate was shown */
     gavel_ns written_at;     /* real time: when its newest write arrives; none overtakes another */
     struct message *waiting; /* a heartbeat that goes out when a session is open */
 
@@ -81,6 +85,9 @@ void process_start(struct world *world, struct process *process);
 
 /* As the records of its store name it. */
 struct process_id process_identity(const struct process *process);
+
+/* Its candidate is given up by its owner, and another takes part in its place in the same session. */
+void process_rejoin(struct world *world, struct process *process);
 
 /* Frees what a process owns; safe on a zeroed one. */
 void process_done(struct process *process);

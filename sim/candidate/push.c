@@ -22,6 +22,7 @@ static void push_one(struct world *world, const struct standing *standing, gavel
     message->reply.record = world->store.record;
     message->reply.record.process = (struct process_id){0};
     message->reply.session = standing->session;
+    message->reply.revision = world->granting.revision;
     message->reply.is_ours = world->store.record.held && world->granting.holder_session == standing->session;
     event->incarnation = standing->incarnation;
     event->message = message;

@@ -266,7 +266,7 @@ void referee_wrote(struct world *world, const struct process *process, uint32_t 
     referee->highest_incarnation = incarnation;
 }
 
-static bool has_twin(const struct world *world, const struct process *process)
+bool referee_has_twin(const struct world *world, const struct process *process)
 {
     for (unsigned i = world->profile.candidates; i < world->profile.slots; i++)
         if (strcmp(world->processes[i].id, process->id) == 0)
@@ -279,7 +279,7 @@ void referee_demoted(struct world *world, const struct process *process, const c
     if (process->has_finished || world->referee.is_done)
         return;
     /* Who hears late of a twin that lived when faults were on is right to leave all the same. */
-    if (process->candidate.stop_status == GAVEL_ERR_ID_IN_USE && has_twin(world, process))
+    if (process->candidate.stop_status == GAVEL_ERR_ID_IN_USE && referee_has_twin(world, process))
         return;
     if (is_stable(world) && !may_be_preempted(world, process->slot))
         violate(world, INVARIANT_L2, "%s stops although nothing is wrong: %s", process->label, why);
@@ -330,8 +330,8 @@ static bool may_open(const struct candidate *candidate)
 bool referee_is_survivor(const struct world *world, const struct process *process)
 {
     return process->is_alive && process->candidate.is_registered &&
-           process->candidate.state >= CANDIDATE_STANDBY && process->is_eligible && !process->is_stop_asked &&
-           !has_twin(world, process);
+           !granting_is_short(world, process->slot) && process->candidate.state >= CANDIDATE_STANDBY &&
+           process->is_eligible && !process->is_stop_asked && !referee_has_twin(world, process);
 }
 
 /* Released, or held by a process whose death everybody can see. */

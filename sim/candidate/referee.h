@@ -82,6 +82,7 @@ struct process;
 struct message;
 struct breaker;
 struct store_request;
+struct record;
 
 /* "S1", … and the sentence. */
 extern const struct named invariants[];
@@ -111,6 +112,9 @@ void referee_check_early(struct world *world, const struct grant *granted);
 /* The mandate with this epoch; NULL if none was granted, or long ago. */
 struct grant *referee_grant(struct world *world, uint64_t epoch);
 
+/* Whether another process has the same id; it need not live. */
+bool referee_has_twin(const struct world *world, const struct process *process);
+
 /* Alive, in the list, past observing, and allowed to lead; and no twin, dead by now, may have its id. */
 bool referee_is_survivor(const struct world *world, const struct process *process);
 
@@ -128,8 +132,17 @@ void referee_check_call(struct world *world, const struct process *process,
 /* After each step: its mandate, if it has one, is of the session that is open. */
 void referee_check_session(struct world *world, const struct process *process);
 
+/* Its work is told to stop: by the deadline of its mandate, unless nobody needs as long as that. */
+void referee_check_stop(struct world *world, const struct process *process, gavel_ns deadline);
+
+/* What it knows of the group is not older than what it knew before in this session. */
+void referee_check_order(struct world *world, const struct process *process, const struct record *before);
+
+/* Its work starts: not with what it had when it gave up. */
+void referee_check_again(struct world *world, const struct process *process, uint64_t epoch);
+
 /* A record was shown to a process in its session; `was_epoch` is what it led with before. */
-void referee_check_shown(struct world *world, const struct process *process, const struct message *message,
+void referee_check_shown(struct world *world, struct process *process, const struct message *message,
                          uint64_t was_epoch, uint64_t was_version);
 
 /* How long the quiet phase may go without a leader, in real time. */

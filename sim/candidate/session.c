@@ -15,6 +15,15 @@ static const struct gavel_settings *settings_of(const struct process *process)
     return &process->candidate.settings;
 }
 
+/* How long a session is known to be open after the send of a keep-alive: less the drift of both clocks. */
+static gavel_ns lasts(const struct world *world, const struct process *process)
+{
+    gavel_ns ttl = ns_from_ms(granting_ttl_ms(world, process->slot));
+    int64_t ppm = settings_of(process)->drift_ppm;
+
+    return (gavel_ns)((wide)ttl * (1000000 - ppm) / (1000000 + ppm));
+}
+
 static void plan(struct world *world, struct process *process, gavel_ns delay)
 {
     gavel_ns at = clock_real(&process->clock, clock_local(&process->clock, world->now) + delay);
@@ -32,9 +41,9 @@ static void open_one(struct world *world, struct process *process)
 
 void session_begin(struct world *world, struct process *process)
 {
-    process->session = (struct store_session){0};
+    process->session = (struct store_session){.lasts = lasts(world, process)};
     process->opening = 0;
-    process->told_version = process->told_wish = 0;
+    process->shown_revision = process->told_version = process->told_epoch = process->told_wish = 0;
     if (!world->profile.has_sessions)
         return;
     open_one(world, process);
@@ -56,15 +65,12 @@ void session_take(struct world *world, struct process *process, const struct eve
              world_between(world, STREAM_SESSION, 0, ns_from_ms(s->heartbeat_jitter_ms)));
 }
 
-/* Until when the session is known to be open if this was sent then: less the drift of both clocks. */
+/* Until when it is known to be open if this was sent then. */
 static gavel_ns deadline_of(const struct world *world, const struct process *process, gavel_ns sent_at)
 {
-    gavel_ns ttl = ns_from_ms(granting_ttl_ms(world, process->slot));
-    int64_t ppm = settings_of(process)->drift_ppm;
-
     if (PLANTED(SESSION_FROM_ANSWER))
         sent_at = clock_local(&process->clock, world->now);
-    return sent_at + (gavel_ns)((wide)ttl * (1000000 - ppm) / (1000000 + ppm));
+    return sent_at + lasts(world, process);
 }
 
 static void tell_candidate(struct world *world, struct process *process, enum candidate_event_kind kind)
@@ -92,6 +98,8 @@ static void note_told(struct process *process, const struct record *record)
 {
     if (process->told_version < record->version)
         process->told_version = record->version;
+    if (process->told_epoch < record->epoch)
+        process->told_epoch = record->epoch;
     if (process->told_wish < record->wish_epoch)
         process->told_wish = record->wish_epoch;
 }
@@ -104,7 +112,8 @@ static void kept(struct world *world, struct process *process, const struct mess
         return;
     if (message->reply.status == GAVEL_ERR_SESSION_GONE) {
         TRACE(world, process, "is told that session %llu is gone", (unsigned long long)message->session);
-        process->session = (struct store_session){0};
+        process->session = (struct store_session){.former_deadline = process->session.deadline,
+                                                  .lasts = lasts(world, process)};
         open_one(world, process);
         if (prng_chance(&world->streams[STREAM_SESSION], 250)) /* or with the next one */
             tell_candidate(world, process, CANDIDATE_TICK);
@@ -116,7 +125,8 @@ static void kept(struct world *world, struct process *process, const struct mess
         ns_max(process->session.deadline, deadline_of(world, process, message->sent_at));
     work_follow_session(world, process);
     /* A push was lost: then a client looks at the whole. */
-    if (record->version > process->told_version || record->wish_epoch > process->told_wish) {
+    if (record->version > process->told_version || record->epoch > process->told_epoch ||
+        record->wish_epoch > process->told_wish) {
         note_told(process, record);
         tell_candidate(world, process, CANDIDATE_DOORBELL);
     }
@@ -140,6 +150,7 @@ void session_pushed(struct world *world, struct process *process, const struct m
     event.told.record = &message->reply.record;
     event.told.is_found = message->reply.found;
     event.told.is_ours = message->reply.is_ours;
+    event.told.revision = message->reply.revision;
     process_step(world, process, &event);
 }
 

@@ -85,6 +85,8 @@ void work_start(struct world *world, struct process *process, uint64_t epoch)
     if (process->mandate_epoch != epoch)
         violate(world, INVARIANT_ORDER, "%s starts work of epoch %llu without that mandate", process->label,
                 (unsigned long long)epoch);
+    referee_check_again(world, process, epoch);
+    process->gave_up_at = 0;
     process->work_runs = true;
     process->work_number++;
     TRACE(world, process, "starts its work, epoch %llu", (unsigned long long)epoch);

@@ -61,6 +61,7 @@ enum stream {
     STREAM_COLD,
     STREAM_GUARD,
     STREAM_SESSION,
+    STREAM_CLUSTER,
     STREAM_COUNT
 };
 

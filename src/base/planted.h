@@ -52,7 +52,17 @@
     X(PATIENCE_GONE,           "patience-gone",           "who has once waited for its takeover delay never waits again") \
     X(SUPERSEDED_IGNORED,      "superseded-ignored",      "a leader goes on although its store shows another one")    \
     X(RELEASE_SENT_ONCE,       "release-sent-once",       "a mandate whose release was lost stays with its session")  \
-    X(FORMER_SESSION_RELEASED, "former-session-released", "a mandate is released in another session than it was granted to")
+    X(FORMER_SESSION_RELEASED, "former-session-released", "a mandate is released in another session than it was granted to") \
+    X(FORMER_DEADLINE_OLD, "former-deadline-old", "the work of a session that is lost must stop by a deadline of long ago") \
+    X(LAST_OF_VERSION, "last-of-version", "of two records with one version the one that comes last counts") \
+    X(RELEASE_STAYS, "release-stays", "a leader that stops is granted the mandate again before it has left") \
+    X(ORPHAN_KEPT, "orphan-kept", "a mandate that is shown as its own but that it may not take up stays as it is") \
+    X(FORMER_SELF_FOLLOWED, "former-self-followed", "a candidate takes up what was granted to a former one with its id and session") \
+    X(STANDS_WITHOUT_TIME, "stands-without-time", "a candidate is granted the mandate although its session is shorter than its stop") \
+    X(DONE_UNSEEN, "done-unseen", "a store that says OK is believed to have closed the group") \
+    X(WISH_KEPT, "wish-kept", "a leader hands over for a wish that its store has shown to be over") \
+    X(RIVAL_OUTLIVED, "rival-outlived", "a candidate ends for good since the session of a dead one with its id lasts longer than its own lease") \
+    X(RESIGNATION_UNDONE, "resignation-undone", "a leader that resigns while it asks for a new epoch goes on with that")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

@@ -29,14 +29,30 @@
  * | HEARTBEAT  | registration, campaign: takes part, | found, record, is_ours   |
  * |            | and may be granted the mandate      |                          |
  * | RELEASE    | record: epoch, never 0; successor,  | found, record, is_ours:  |
- * |            | done, loss: withdraws, and stays    | maybe granted to another |
- * |            | unless done                         | already, or to us again  |
+ * |            | done, loss; leaves: withdraws, and  | maybe granted to another |
+ * |            | stays unless done or leaves         | already, or to us again  |
+ * |            |                                     | with done: done, and of  |
+ * |            |                                     | our epoch                |
  * | LEAVE      | registration: id, instance:         | –                        |
  * |            | withdraws and leaves                |                          |
  * | DIED       | record: epoch and process as seen:  | –                        |
  * |            | that process is dead                |                          |
  *
- * Every reply that shows the record also says in which session. Candidates are listed as long as their
+ * One session takes part in a group once. So the driver answers ERR_ID_IN_USE, and asks nobody, to a
+ * HEARTBEAT of a candidate of its store object while another one of it is in the group; that one is in it
+ * until its LEAVE, or its RELEASE that leaves, was answered, or its owner has given it up after its work had
+ * stopped. A candidate releases what a former one has left behind in its session, by the epoch: it is lower
+ * than the revision of the answer to its own first HEARTBEAT.
+ *
+ * Every reply that shows the record also says in which session, and at which revision of the store. What the
+ * store shows may reach the candidate late and out of order; of two records of one group that one is newer
+ * which has
+ *
+ *   the higher version; else the higher epoch (a hand-over in one write shows the group vacant, and then
+ *   led, with one version); else is held, or done; else the higher revision (a wish is written, and ends,
+ *   without a new version).
+ *
+ * Candidates are listed as long as their
  * session is open, with an age_ms of 0 or more: they do not beat. ASK, REOPEN, CANDIDATES and GROUPS are the
  * same for all stores.
  */
@@ -78,6 +94,16 @@ struct store_session {
     /* By the caller's clock, it is known to be open until then: counted from the send of the newest
      * keep-alive, or opening, that was answered, less the drift. */
     gavel_ns deadline;
+    /*
+     * The last deadline that the session before this one had; 0: there was
+     * none. It stays while no other is open. By then all work of that session
+     * has stopped, and so the caller shows each session that was open to the
+     * candidates, in order, with an event of its own if need be.
+     */
+    gavel_ns former_deadline;
+    /* From the send of a keep-alive to the deadline that its answer gives, also while none is open; 0: not
+     * known. */
+    gavel_ns lasts;
 };
 
 /* What a candidate of a session says of itself beside its registration. */
@@ -117,6 +143,9 @@ struct store_request {
      */
     uint64_t session;
     struct campaign campaign; /* HEARTBEAT, with sessions */
+    /* RELEASE, with sessions: in the same write the candidate leaves the group, so it is not granted the
+     * mandate again. If that was answered, there is no LEAVE. */
+    bool leaves;
     union {
         /*
          * CLAIM writes holder, address, nonce, lease_ms and process. Its epoch is
@@ -159,15 +188,30 @@ struct store_reply {
      * ERR_NOT_HOLDER RENEW, RELEASE, ASK: another holds it, or nobody does
      * ERR_ID_IN_USE  HEARTBEAT: another instance has this id and is not known to be gone
      * ERR_SESSION_GONE  with sessions: the one that was meant is not open; nothing was done
-     * anything else  a failure; it is unknown whether a write was applied
+     * ERR_STATE      with sessions; DIED: not now, and not later; ASK: not yet, the minimum mandate is not
+     *                over, or the successor may not lead; HEARTBEAT: the session is in the group already
+     * ERR_DENIED     with sessions; DIED: the store does not believe the caller
+     * ERR_NOT_FOUND  with sessions; RELEASE, LEAVE: the session is not in the group; ASK: the successor is
+     * not anything else  a failure; it is unknown whether a write was applied
      */
     enum gavel_status status;
-    bool found;              /* READ: there is a record */
-    bool is_ours;            /* the session of this store object holds the mandate that `record` shows … */
-    uint64_t session;        /* … and this is its number; 0: of a store without sessions */
-    bool expired;            /* READ: the store's clock says that the lease has run out */
-    gavel_ms remaining_ms;   /* READ: of the lease on the store's clock; -1 if it has no clock */
-    uint64_t other_instance; /* ERR_ID_IN_USE: the instance that has the id, and its beats */
+    bool found; /* READ: there is a record */
+    /* The session of this store object holds the mandate that `record` shows. It is ours only if the holder
+     * has our id, too: candidates of one store object share a session. */
+    bool is_ours;
+    uint64_t session; /* the number of that session; 0: of a store without sessions */
+    /*
+     * With sessions: how far the store had come, a number that grows with all
+     * that it writes, wishes, too. Epochs and versions are revisions. Of a
+     * write its own, of a READ that of what was read; `record` may be newer,
+     * if an answer was given again, but not older. 0: not known.
+     */
+    uint64_t revision;
+    bool expired;          /* READ: the store's clock says that the lease has run out */
+    gavel_ms remaining_ms; /* READ: of the lease on the store's clock; -1 if it has no clock */
+    /* ERR_ID_IN_USE: the instance that has the id, and its beats; with sessions its keep-alives, which may be
+     * counted anew by another leader of the cluster. */
+    uint64_t other_instance;
     uint64_t other_beats;
     struct record record; /* the record as it stands after the call */
     struct registration *registrations;

@@ -112,9 +112,29 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
     return true;
 }
 
-/* An answer that shows the store at work, even if it says no. */
-static bool is_answer(enum gavel_status status)
+/* A no of a store with sessions to this operation. */
+static bool is_refusal(enum store_op op, enum gavel_status status)
 {
+    switch (op) {
+    case STORE_DIED:
+        return status == GAVEL_ERR_STATE || status == GAVEL_ERR_DENIED;
+    case STORE_ASK:
+        return status == GAVEL_ERR_STATE || status == GAVEL_ERR_NOT_FOUND;
+    case STORE_HEARTBEAT:
+        return status == GAVEL_ERR_STATE;
+    case STORE_RELEASE:
+    case STORE_LEAVE:
+        return status == GAVEL_ERR_NOT_FOUND;
+    default:
+        return false;
+    }
+}
+
+/* An answer that shows the store at work, even if it says no. */
+static bool is_answer(const struct candidate *c, enum store_op op, enum gavel_status status)
+{
+    if (c->has_sessions && is_refusal(op, status))
+        return true;
     return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
            status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE || status == GAVEL_ERR_SESSION_GONE;
 }
@@ -143,7 +163,7 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
 
     if (PLANTED(BREAKER_OLD_ANSWER) && c->breaker.state != BREAKER_CLOSED)
         counts = true;
-    if (is_answer(status)) {
+    if (is_answer(c, call->op, status)) {
         if (!counts)
             return;
         if (breaker_succeeded(&c->breaker, call->sent_at)) {
@@ -191,16 +211,16 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
         lead_renew_done(c, call, status, reply);
         break;
     case STORE_RELEASE:
-        stop_release_done(c, status, reply);
+        if (call->id == c->orphan_call)
+            session_orphan_done(c, status, reply);
+        else
+            stop_release_done(c, status, reply);
         break;
     case STORE_DIED:
         session_died_done(c, status);
         break;
     case STORE_ASK:
-        if (status == GAVEL_OK && reply->record.address[0] != '\0')
-            act(c, CANDIDATE_RING_ONE)->address =
-                strcpy(c->ring_address, reply->record.address); /* both are of the same size */
-        c->look_at = c->now;
+        standby_ask_done(c, status, reply);
         break;
     default:
         ASSERT(!"an operation of another slot");

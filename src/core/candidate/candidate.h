@@ -127,13 +127,14 @@ struct candidate_event {
         } reply;
         /*
          * As it was in this very session; a push of a former one is not passed
-         * on. It may be late, repeated, or older than what was read, which
-         * its version shows. It need not name the process of the holder.
+         * on. It may be late, repeated, or older than what was read: see
+         * base/request.h. It need not name the process of the holder.
          */
         struct {
             const struct record *record;
             bool is_found;
-            bool is_ours; /* the session holds the mandate */
+            bool is_ours;      /* the session holds the mandate */
+            uint64_t revision; /* as in struct store_reply: that of the change */
         } told;
         struct {
             struct nonce nonce; /* of the WATCH action */
@@ -277,17 +278,25 @@ struct candidate {
     bool has_sessions;
     struct store_session session; /* as of this step */
     uint64_t seen_session;        /* the one in which `seen` was seen … */
+    uint64_t seen_revision;       /* … how far the store had come then, as far as is known … */
     bool is_ours;                 /* … and whether that one holds the mandate */
-    uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none */
-    uint64_t mandate_session;     /* the one that our mandate is of; 0: none */
-    uint64_t had_epoch;           /* the highest that was ours */
+    uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none … */
+    uint64_t joined_revision;     /* … and how far the store had come by the first of them; 0: not known */
+    uint64_t joined_above;    /* what is granted to us there is above this epoch: the fence as it was told */
+    uint64_t mandate_session; /* the one that our mandate is of; 0: none */
+    uint64_t had_epoch;       /* the highest that was ours */
 
     /* what we say when we campaign: stand.c */
     bool is_standing;
     bool is_patient;
-    gavel_ns stood_at;     /* when our turn came at a cold start */
-    struct campaign said;  /* in the newest heartbeat … */
-    uint64_t said_session; /* … which was answered in this session; 0: it was not */
+    bool is_told_short; /* and trouble says that no session lasts long enough for us */
+    bool gives_up; /* in STOPPING: it had no time to lead; it leaves the group, and comes back in a while */
+    bool is_release_leaving; /* the newest release says so … */
+    bool has_left;           /* … and was answered, and it has not come back */
+    gavel_ns stood_at;       /* when our turn came at a cold start */
+    uint64_t renewed_epoch;  /* the one that we have last asked to go on from with a new one; 0: none */
+    struct campaign said;    /* in the newest heartbeat … */
+    uint64_t said_session;   /* … which was answered in this session; 0: it was not */
 
     /* the mandate: ours in PREPARING, LEADING and STOPPING */
     struct nonce nonce;       /* of our newest claim */
@@ -310,12 +319,16 @@ struct candidate {
     /* the wish in the record that we hand over; void if of another epoch */
     uint64_t wish_epoch;
     bool wish_force;
+    bool is_wish_recorded; /* it ends when the record has it no more; else it was told to us directly */
+    gavel_ns wish_at;      /* since when we know of it */
     char wish_successor[NAME_MAX_BYTES + 1];
 
     /* our own wish, to be written when the slot is free */
     char ring_address[ADDRESS_MAX_BYTES + 1]; /* of the last RING_ONE */
     bool has_ask;
     bool ask_force;
+    uint64_t ask_epoch; /* of the leader that is asked */
+    gavel_ns ask_at;    /* not before */
     char ask_successor[NAME_MAX_BYTES + 1];
 
     /* calls */
@@ -335,6 +348,8 @@ struct candidate {
     gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
     gavel_ns settle_at;       /* when to see to a release whose outcome is unknown */
     gavel_ns settle_until;    /* give up at this instant; 0: the release was not sent yet */
+    gavel_ns orphan_at;       /* when to release a mandate that is ours but that nobody serves */
+    uint64_t orphan_call;     /* the call that did so last */
     gavel_ns death_at;        /* when to tell the store, which has sessions, that the holder is dead */
     gavel_ns leave_at;        /* when to leave again, since nobody answered */
 

@@ -102,14 +102,55 @@ static void settle_later(struct candidate *c, enum gavel_status status)
     end(c, false);
 }
 
-void finish_release_done(struct candidate *c, enum gavel_status status)
+/* Whether the record is of our mandate: by its nonce, or its epoch, which is unique where a store grants. */
+static bool is_of_our_mandate(const struct candidate *c, const struct record *record)
+{
+    if (c->has_sessions)
+        return record->epoch == c->epoch && strcmp(record->holder, c->id) == 0;
+    return nonce_equal(record->nonce, c->nonce);
+}
+
+/*
+ * Whether the store has done what it says. One that does not know how to close
+ * a group releases the mandate only, and says OK to that. A record that is
+ * newer than the answer tells nothing: the group may have been reopened since.
+ */
+static bool is_closed(const struct candidate *c, const struct store_reply *reply)
+{
+    bool is_newer = reply->revision != 0 && reply->record.version > reply->revision;
+
+    if (PLANTED(DONE_UNSEEN))
+        return true;
+    if (!c->has_sessions || is_newer)
+        return true;
+    return reply->found && reply->record.done && is_of_our_mandate(c, &reply->record);
+}
+
+static void not_closed(struct candidate *c)
+{
+    char why[sizeof c->stop_message];
+
+    (void)snprintf(
+        why, sizeof why,
+        "%s has released the mandate but not recorded that the work is done, so it may be done again; "
+        "its leader runs an older gavel: upgrade all nodes",
+        c->store);
+    set_outcome(c, GAVEL_ERR_STORE_UNSUPPORTED, why);
+    end(c, false);
+}
+
+void finish_release_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
     ASSERT(c->is_finishing);
     if (c->settle_until == 0)
         c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
-    if (PLANTED(FINISH_BLINDLY) && status != GAVEL_ERR_NOT_HOLDER)
-        status = GAVEL_OK;
-    if (status == GAVEL_OK)
+    if (PLANTED(FINISH_BLINDLY) && status != GAVEL_OK && status != GAVEL_ERR_NOT_HOLDER) {
+        end(c, true);
+        return;
+    }
+    if (status == GAVEL_OK && !is_closed(c, reply))
+        not_closed(c);
+    else if (status == GAVEL_OK)
         end(c, true);
     else
         settle_later(c, status);
@@ -123,14 +164,6 @@ void finish_session_over(struct candidate *c)
         c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
     c->calls[SLOT_MANDATE].is_pending = false;
     c->settle_at = c->now;
-}
-
-/* Whether the record is of our mandate: by its nonce, or its epoch, which is unique where a store grants. */
-static bool is_of_our_mandate(const struct candidate *c, const struct record *record)
-{
-    if (c->has_sessions)
-        return record->epoch == c->epoch && strcmp(record->holder, c->id) == 0;
-    return nonce_equal(record->nonce, c->nonce);
 }
 
 void finish_look(struct candidate *c)
@@ -160,7 +193,8 @@ void finish_read_done(struct candidate *c, enum gavel_status status, const struc
         memcpy(c->id, record->holder, sizeof c->id);
     }
     /* A new epoch that we had asked for, and were not told of. */
-    if (c->has_sessions && reply->is_ours && record->held && record->epoch > c->epoch && !session_is_over(c))
+    if (c->has_sessions && reply->is_ours && record->held && record->epoch > c->epoch &&
+        strcmp(record->holder, c->id) == 0 && !session_is_over(c))
         c->epoch = c->had_epoch = record->epoch;
     if (!reply->found || !is_of_our_mandate(c, record)) {
         if (reply->found && record->done)

@@ -49,6 +49,7 @@ struct sight { /* the record, as a reply or a push shows it */
     bool is_ours;
     bool is_read; /* only that names the process of the holder */
     uint64_t session;
+    uint64_t revision;
 };
 void session_follow(struct candidate *c, const struct store_session *session);
 /* False if it is of another session, or older than what is known: then nothing was learnt. */
@@ -59,11 +60,16 @@ void session_died_done(struct candidate *c, enum gavel_status status);
 void session_beat_done(struct candidate *c, const struct store_reply *reply);
 void session_consider(struct candidate *c); /* takes up what is ours, and tells who leads */
 void session_tell_death(struct candidate *c);
+void session_release_orphan(struct candidate *c);
+void session_orphan_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 bool session_is_over(const struct candidate *c); /* that of our mandate */
 
 /* stand.c: what a candidate of a session says of itself, and when */
 void stand_consider(struct candidate *c);
+bool stand_may(const struct candidate *c);
+bool stand_has_time(const struct candidate *c); /* sessions of this store last long enough to work */
 struct campaign stand_campaign(const struct candidate *c);
+void stand_left(struct candidate *c);             /* with its release it has left the group */
 gavel_ns stand_due_at(const struct candidate *c); /* the next heartbeat; also of other stores */
 
 /* standby.c: looking and claiming */
@@ -72,6 +78,7 @@ uint32_t standby_attempts_before(const struct candidate *c);
 void standby_look(struct candidate *c);
 void standby_consider(struct candidate *c);
 void standby_ask(struct candidate *c);
+void standby_ask_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 void standby_read_done(struct candidate *c, const struct candidate_call *call,
                        const struct store_reply *reply);
 void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
@@ -80,6 +87,7 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
 /* lead.c: holding a mandate */
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record);
 void lead_follow_session(struct candidate *c);
+void lead_follow_former_session(struct candidate *c);
 void lead_go_on(struct candidate *c, const struct record *record); /* our record, maybe with a new epoch */
 gavel_ns lead_new_epoch_at(const struct candidate *c); /* when to ask for one; NEVER if it need not */
 gavel_ns lead_term_stop_at(const struct candidate *c); /* when the work must stop at the latest, or NEVER */
@@ -105,7 +113,7 @@ void stop_end(struct candidate *c, bool is_released);
 
 /* finish.c: work that is done for good */
 void finish_begin(struct candidate *c);
-void finish_release_done(struct candidate *c, enum gavel_status status);
+void finish_release_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
 void finish_session_over(struct candidate *c);
 void finish_look(struct candidate *c);
 void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);

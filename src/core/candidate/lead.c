@@ -47,14 +47,28 @@ gavel_ns lead_term_stop_at(const struct candidate *c)
     return ends_at == NEVER ? NEVER : ends_at - ns_from_ms(c->settings.stop_grace_ms);
 }
 
-void lead_follow_session(struct candidate *c)
+static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
 {
     ASSERT(c->has_sessions);
     ASSERT(c->mandate_session != 0);
-    ASSERT(c->mandate_session == c->session.number);
-    c->deadline = ns_min(c->session.deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+    c->deadline = ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
     c->stop_at = c->deadline - ns_from_ms(c->settings.stop_grace_ms);
     ASSERT(c->stop_at <= c->deadline);
+}
+
+void lead_follow_session(struct candidate *c)
+{
+    ASSERT(c->mandate_session == c->session.number);
+    last_as_long_as(c, c->session.deadline);
+}
+
+/* What we know of the deadline may be hours old: keep-alives wake nobody. */
+void lead_follow_former_session(struct candidate *c)
+{
+    ASSERT(c->mandate_session != c->session.number);
+    if (PLANTED(FORMER_DEADLINE_OLD))
+        return;
+    last_as_long_as(c, c->session.former_deadline);
 }
 
 static void extend(struct candidate *c, gavel_ns sent_at)
@@ -225,11 +239,20 @@ void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, e
     }
 }
 
-/* A wish that was told to us directly stands until the record has one. */
+/* A wish that was told to us directly stands until the record has one. A store with sessions ends wishes. */
 static void take_wish(struct candidate *c, const struct record *record)
 {
-    if (record->wish_epoch != c->epoch)
+    bool is_over = c->has_sessions && c->is_wish_recorded;
+
+    if (PLANTED(WISH_KEPT))
+        is_over = false;
+    if (record->wish_epoch != c->epoch) {
+        c->wish_epoch = is_over ? 0 : c->wish_epoch;
         return;
+    }
+    if (c->wish_epoch != c->epoch || strcmp(c->wish_successor, record->wish_successor) != 0)
+        c->wish_at = c->now;
+    c->is_wish_recorded = true;
     c->wish_epoch = record->wish_epoch;
     c->wish_force = record->wish_force;
     memcpy(c->wish_successor, record->wish_successor, sizeof c->wish_successor);
@@ -288,16 +311,20 @@ void lead_go_on(struct candidate *c, const struct record *record)
 }
 
 /* Whether the candidate that somebody wishes for could lead; if it is not known yet, the list is asked for
- * anew. */
+ * anew: soon at first, and then as long after as we have waited for it so far, up to the candidate time-out.
+ */
 static bool is_fit(struct candidate *c, const char *successor)
 {
     const struct peer *peer;
+    gavel_ns waited;
 
     if (successor[0] == '\0')
         return true;
     peer = peers_find(&c->peers, successor);
-    if (!peer)
-        c->list_at = ns_min(c->list_at, c->now + retry_delay(c));
+    if (!peer || (c->has_sessions && !peer->is_eligible)) {
+        waited = ns_min(c->now - c->wish_at, ns_from_ms(c->settings.candidate_timeout_ms));
+        c->list_at = ns_min(c->list_at, c->now + ns_max(waited, retry_delay(c)));
+    }
     return peer && peer->is_eligible;
 }
 

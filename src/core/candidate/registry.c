@@ -48,36 +48,39 @@ void registry_beat(struct candidate *c)
     if (!call_send(c, SLOT_BEAT, &request, is_urgent, &c->beat_at))
         return;
     c->beats++;
+    c->has_left = false;
     c->said = request.campaign;
+    if (request.campaign.renews_epoch != 0)
+        c->renewed_epoch = request.campaign.renews_epoch;
     c->said_session = 0; /* until it is answered */
     c->beat_at = c->has_sessions ? c->now : c->now + jittered(c, c->settings.heartbeat_ms);
 }
 
-/* Candidates of sessions do not beat. A session that nobody keeps open is over by then, and its candidate
- * with it. */
-static gavel_ns rival_outlived(const struct candidate *c)
-{
-    return ns_stretch(ns_from_ms(c->settings.candidate_timeout_ms + 2 * c->settings.lease_ms),
-                      c->settings.drift_ppm);
-}
-
-/* Another instance has our id. Whether it lives shows when its beats grow. */
+/*
+ * Another instance has our id. Whether it lives shows when its beats grow, and
+ * only that: a session that nobody keeps open may last longer than ours would,
+ * so where there are sessions one that is silent is waited for.
+ */
 static void meet_rival(struct candidate *c, const struct store_reply *reply)
 {
+    bool grows = reply->other_beats > c->rival_beats;
+
+    if (PLANTED(RIVAL_OUTLIVED) && c->has_sessions &&
+        c->now - c->rival_since > ns_from_ms(c->settings.lease_ms))
+        grows = true;
     if (c->rival_instance != reply->other_instance) {
         c->rival_instance = reply->other_instance;
         c->rival_beats = reply->other_beats;
         c->rival_growths = 0;
         c->rival_since = c->now;
-    } else if (reply->other_beats > c->rival_beats && ++c->rival_growths < RIVAL_GROWTHS) {
+    } else if (grows && ++c->rival_growths < RIVAL_GROWTHS) {
         c->rival_beats = reply->other_beats;
         c->rival_since = c->now;
-    } else if (reply->other_beats > c->rival_beats) {
+    } else if (grows) {
         memcpy(c->trouble, reply->message, sizeof c->trouble);
         stop_for_good(c, GAVEL_ERR_ID_IN_USE);
-    } else if (c->has_sessions && c->now - c->rival_since > rival_outlived(c)) {
-        memcpy(c->trouble, reply->message, sizeof c->trouble);
-        stop_for_good(c, GAVEL_ERR_ID_IN_USE);
+    } else if (reply->other_beats < c->rival_beats) { /* counted anew */
+        c->rival_beats = reply->other_beats;
     }
     c->is_registered = false;
     c->beat_at = ns_min(c->has_sessions ? NEVER : c->beat_at, c->now + ns_from_ms(c->settings.heartbeat_ms));
@@ -184,7 +187,7 @@ void registry_leave(struct candidate *c)
 
     if (is_unknown && c->calls[SLOT_BEAT].is_pending)
         return;
-    if (c->beats == 0 || is_unknown) {
+    if ((c->beats == 0 && !c->is_ours) || is_unknown || c->has_left) {
         become_ended(c);
         return;
     }

@@ -12,15 +12,17 @@
  * once; each step is told how things stand. The rules:
  *
  *  1. Only what the store shows in the session that is open now makes us lead:
- *     a record that is held by this session, after a heartbeat of ours was
- *     answered in it, with an epoch that was never ours before. So neither a
- *     late answer nor a repeated push brings back what was given up.
+ *     a record that is held by this session under our id, after a heartbeat of
+ *     ours was answered in it, with an epoch that was never ours before. So
+ *     neither a late answer nor a repeated push brings back what was given up.
  *  2. The mandate is over when the session is: by our clock, or because another
  *     number is open. It is never carried over.
  *  3. If the store shows in this session that somebody else holds it, or nobody,
  *     we stop.
- *  4. Of two records that were shown in one session the one with the lower
- *     version is older, and is ignored.
+ *  4. What is shown as ours, but may not make us lead, is released by its
+ *     epoch: nobody else would ever do it.
+ *  5. Of two records that were shown in one session the older one is ignored;
+ *     base/request.h has their order.
  */
 
 #include "core/candidate/internal.h"
@@ -55,10 +57,12 @@ static void begin_anew(struct candidate *c)
         c->look_at = ns_min(c->look_at, c->now);
 }
 
-/* The mandate ends with the session; its work has until the last deadline that was known. */
+/* The mandate ends with the session; its work has until the last deadline that was known, and no longer than
+ * it may take: somebody else may have been granted the mandate already. */
 static void end_mandate(struct candidate *c)
 {
     if (holds_mandate(c)) {
+        lead_follow_former_session(c);
         stop_begin(c, GAVEL_REASON_LAPSED, "");
     } else if (c->state == CANDIDATE_STOPPING && !c->is_work_running && c->is_finishing) {
         finish_session_over(c);
@@ -79,6 +83,8 @@ void session_follow(struct candidate *c, const struct store_session *session)
     }
     if (!is_another)
         ASSERT(session->deadline >= c->session.deadline);
+    else if (c->session.number != 0)
+        ASSERT(session->former_deadline >= c->session.deadline);
     c->session = *session;
     if (PLANTED(MANDATE_OUTLIVES_SESSION) && holds_mandate(c) && session->number != 0)
         c->mandate_session = session->number;
@@ -116,6 +122,45 @@ static void look_later(struct candidate *c)
     c->list_at = ns_min(c->list_at, list_at);
 }
 
+/* Whether it shows that we hold the mandate. Candidates of one store object share a session, so the session
+ * alone does not tell. */
+static bool is_own(const struct candidate *c, const struct sight *sight)
+{
+    return sight->is_found && sight->is_ours && sight->record->held &&
+           strcmp(sight->record->holder, c->id) == 0;
+}
+
+/* How far the store had come when it showed this, at least. */
+static uint64_t reached_by(const struct sight *sight)
+{
+    uint64_t version = sight->is_found ? sight->record->version : 0;
+
+    return sight->revision > version ? sight->revision : version;
+}
+
+/* Whether it shows the group as it was before what we know; base/request.h has the order. */
+static bool is_older(const struct candidate *c, const struct sight *sight)
+{
+    const struct record *seen = &c->seen.record;
+    const struct record *record = sight->record;
+
+    if (!c->seen.is_known || c->seen_session != sight->session)
+        return false;
+    if (!sight->is_found) /* not yet, or not any more */
+        return c->seen.is_found && sight->revision <= c->seen_revision;
+    if (!c->seen.is_found)
+        return reached_by(sight) < c->seen_revision;
+    if (record->version != seen->version)
+        return record->version < seen->version;
+    if (PLANTED(LAST_OF_VERSION))
+        return false;
+    if (record->epoch != seen->epoch)
+        return record->epoch < seen->epoch;
+    if (record->held != seen->held || record->done != seen->done)
+        return seen->held || seen->done;
+    return sight->revision != 0 && sight->revision < c->seen_revision;
+}
+
 /* Takes the record over as the newest that is known. */
 static void observe(struct candidate *c, const struct sight *sight)
 {
@@ -139,24 +184,26 @@ static void observe(struct candidate *c, const struct sight *sight)
         seen->record = *sight->record;
     if (!sight->is_read && is_same_mandate)
         seen->record.process = before.process;
+    c->seen_revision = c->seen_session == sight->session && c->seen_revision > reached_by(sight)
+                           ? c->seen_revision
+                           : reached_by(sight);
     c->seen_session = sight->session;
-    c->is_ours = sight->is_ours && seen->record.held;
+    c->is_ours = is_own(c, sight);
     if (!sight->is_read && !is_same_mandate && seen->record.held && !c->is_ours)
         look_later(c);
 }
 
 bool session_see(struct candidate *c, const struct sight *sight)
 {
-    uint64_t version = sight->is_found ? sight->record->version : 0;
     bool is_of_this = sight->session == c->session.number;
-    bool is_old = c->seen.is_known && c->seen_session == sight->session && version < c->seen.record.version;
+    bool is_old = is_older(c, sight);
 
     ASSERT(c->has_sessions);
     if (PLANTED(OLD_PUSH_ELECTS))
         is_old = false;
     if (!is_of_this || is_old)
         return false;
-    if (sight->is_ours && sight->is_found && sight->record->epoch > c->seen.record.epoch)
+    if (is_own(c, sight) && sight->record->epoch > c->seen.record.epoch)
         c->attempts = standby_attempts_before(c); /* as the record stood before */
     observe(c, sight);
     if (PLANTED(OLD_PUSH_ELECTS) && c->is_ours && !holds_mandate(c))
@@ -175,7 +222,8 @@ bool session_see_reply(struct candidate *c, const struct store_reply *reply)
     return session_see(c, &(struct sight){.record = &reply->record,
                                           .is_found = reply->found,
                                           .is_ours = reply->is_ours,
-                                          .session = reply->session});
+                                          .session = reply->session,
+                                          .revision = reply->revision});
 }
 
 void session_read_done(struct candidate *c, const struct store_reply *reply)
@@ -184,7 +232,8 @@ void session_read_done(struct candidate *c, const struct store_reply *reply)
                                 .is_found = reply->found,
                                 .is_ours = reply->is_ours,
                                 .is_read = true,
-                                .session = reply->session};
+                                .session = reply->session,
+                                .revision = reply->revision};
     struct gavel_event *event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
 
     if (reply->found && reply->record.held) {
@@ -202,27 +251,91 @@ void session_beat_done(struct candidate *c, const struct store_reply *reply)
         c->beat_at = c->now + retry_delay(c); /* what was said is void with that session */
         return;
     }
+    if (c->joined_session != c->session.number) {
+        c->joined_revision = reply->revision;
+        c->joined_above = c->said.epoch_at_least;
+    }
     c->said_session = c->joined_session = c->session.number;
     (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
 }
 
-/* Whether the newest record makes us lead: rule 1. */
-static bool is_elected(const struct candidate *c)
+/* Whether the store shows the mandate as ours, after a heartbeat of ours was answered in this session. */
+static bool is_shown_as_ours(const struct candidate *c)
 {
     return c->is_ours && c->session.number != 0 && c->seen_session == c->session.number &&
-           c->joined_session == c->session.number && c->seen.record.epoch > c->had_epoch;
+           c->joined_session == c->session.number;
+}
+
+/*
+ * Whether the newest record makes us lead: rule 1. Epochs are revisions, so one
+ * from before we joined was granted to a former candidate of our id. One that is
+ * not above what we have asked for comes from a store that was put back.
+ */
+static bool is_elected(const struct candidate *c)
+{
+    uint64_t epoch = c->seen.record.epoch;
+
+    if (!is_shown_as_ours(c) || epoch <= c->had_epoch)
+        return false;
+    if (PLANTED(FORMER_SELF_FOLLOWED))
+        return true;
+    return epoch >= c->joined_revision && epoch > c->joined_above;
+}
+
+/* Rule 4. Who looks on does not stand; whoever leaves withdraws with that. */
+static bool is_orphaned(const struct candidate *c)
+{
+    bool takes_part = c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY;
+
+    if (PLANTED(ORPHAN_KEPT))
+        return false;
+    if (!takes_part || c->is_stopping || !is_shown_as_ours(c))
+        return false;
+    return !is_elected(c) || !stand_has_time(c) || (c->state == CANDIDATE_OBSERVING && !stand_may(c));
+}
+
+/* Not at once: what is known may be old, and should the store go on granting it must not go on in a loop. */
+static void consider_orphan(struct candidate *c)
+{
+    if (!is_orphaned(c))
+        c->orphan_at = NEVER;
+    else if (c->orphan_at == NEVER)
+        c->orphan_at = c->now + retry_delay(c);
+}
+
+void session_release_orphan(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_RELEASE);
+    gavel_ns retry_at;
+
+    c->orphan_at = NEVER; /* until the next step finds that it is still there */
+    if (!is_orphaned(c))
+        return;
+    request.record.epoch = c->seen.record.epoch;
+    memcpy(request.record.holder, c->id, sizeof request.record.holder);
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+    c->orphan_call = c->calls[SLOT_MANDATE].id;
+}
+
+void session_orphan_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    if (status == GAVEL_OK)
+        (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+    else
+        c->look_at = ns_min(c->look_at, c->now + retry_delay(c));
 }
 
 void session_consider(struct candidate *c)
 {
     const struct record *record = &c->seen.record;
 
+    consider_orphan(c);
     if ((c->state != CANDIDATE_OBSERVING && c->state != CANDIDATE_STANDBY) || !c->seen.is_known ||
         c->seen_session != c->session.number || c->is_stopping)
         return;
     if (record->done) {
         finish_seen(c, record);
-    } else if (c->state == CANDIDATE_STANDBY && is_elected(c)) {
+    } else if (c->state == CANDIDATE_STANDBY && is_elected(c) && stand_has_time(c)) {
         c->mandate_session = c->session.number;
         c->had_epoch = record->epoch;
         lead_won(c, c->now, record);
@@ -253,7 +366,8 @@ void session_tell_death(struct candidate *c)
 void session_died_done(struct candidate *c, enum gavel_status status)
 {
     bool is_answered = status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_CONFLICT ||
-                       status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_INVALID;
+                       status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_INVALID ||
+                       status == GAVEL_ERR_STATE || status == GAVEL_ERR_DENIED;
 
     if (is_answered)
         c->look_at = ns_min(c->look_at, c->now); /* what came of it */

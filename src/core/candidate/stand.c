@@ -12,6 +12,8 @@
  *
  * Who stands is granted the mandate by the store, whatever it does at that
  * moment, and so it goes on standing while it leads and after it has handed over.
+ * Who stops, or was granted a mandate that left it no time to work, leaves the
+ * group with its release; the latter comes back after a while.
  *
  * A takeover delay is patience: the store leaves out who is patient while the
  * last leader is one that was lost. We wait on our own clock from when we saw the
@@ -21,14 +23,35 @@
 
 #include "core/candidate/internal.h"
 
-static bool may_stand(const struct candidate *c)
+#include <stdio.h>
+
+bool stand_has_time(const struct candidate *c)
+{
+    if (PLANTED(STANDS_WITHOUT_TIME))
+        return true;
+    return c->session.lasts == 0 || c->session.lasts > candidate_stop_lead(c);
+}
+
+/* It would be granted the mandate, give it up at once, and be granted it again. */
+static void tell_short(struct candidate *c)
+{
+    if (c->is_told_short || stand_has_time(c))
+        return;
+    c->is_told_short = true;
+    (void)snprintf(
+        c->trouble, sizeof c->trouble,
+        "cannot lead: sessions of %.60s last for %lld ms, and stopping the work may take %lld ms; lengthen the sessions or shorten the stop grace",
+        c->store, (long long)ms_from_ns(c->session.lasts), (long long)ms_from_ns(candidate_stop_lead(c)));
+}
+
+bool stand_may(const struct candidate *c)
 {
     bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
 
     if (PLANTED(STANDS_WHILE_OBSERVING))
         is_looking_on = false;
-    return c->is_eligible && !c->is_stopping && !is_looking_on && c->state != CANDIDATE_IDLE &&
-           c->state != CANDIDATE_ENDED;
+    return c->is_eligible && !c->is_stopping && !is_looking_on && stand_has_time(c) &&
+           c->state != CANDIDATE_IDLE && c->state != CANDIDATE_ENDED;
 }
 
 /*
@@ -99,7 +122,8 @@ void stand_consider(struct candidate *c)
 {
     ASSERT(c->has_sessions);
     c->claim_at = NEVER;
-    if (!may_stand(c)) {
+    tell_short(c);
+    if (!stand_may(c)) {
         c->is_standing = false;
         return;
     }
@@ -140,9 +164,24 @@ static bool is_said(const struct candidate *c)
            (campaign.renews_epoch == 0 || campaign.renews_epoch == c->said.renews_epoch);
 }
 
+void stand_left(struct candidate *c)
+{
+    ASSERT(c->has_sessions);
+    c->has_left = true;
+    c->is_registered = false;
+    c->joined_session = c->said_session = 0;
+    c->beat_at = c->now + retry_delay(c);
+}
+
 gavel_ns stand_due_at(const struct candidate *c)
 {
-    if (!c->has_sessions || !is_said(c))
+    bool is_leaving = c->is_stopping || (c->state == CANDIDATE_STOPPING && c->gives_up);
+
+    if (!c->has_sessions)
+        return c->beat_at;
+    if (is_leaving) /* a heartbeat that comes after the release would join again */
+        return NEVER;
+    if (!is_said(c))
         return c->beat_at;
     /* A new epoch is asked for once: another answer than a new one would not change. */
     return c->said.renews_epoch == c->epoch ? NEVER : lead_new_epoch_at(c);

@@ -25,10 +25,25 @@ void standby_ask(struct candidate *c)
     if (c->has_sessions)
         ASSERT(c->session.number != 0);
     c->has_ask = false;
+    if (c->has_sessions && (c->seen.record.epoch != c->ask_epoch || !c->seen.record.held))
+        return; /* another leads by now, or nobody */
     request.record.wish_epoch = c->seen.record.epoch;
     request.record.wish_force = c->ask_force;
     memcpy(request.record.wish_successor, c->ask_successor, sizeof request.record.wish_successor);
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+void standby_ask_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    if (status == GAVEL_OK && reply->record.address[0] != '\0')
+        act(c, CANDIDATE_RING_ONE)->address =
+            strcpy(c->ring_address, reply->record.address); /* both are of the same size */
+    /* Too early: other stores write the wish down, and the leader obeys it when its time has come. */
+    if (c->has_sessions && status == GAVEL_ERR_STATE && !c->has_ask) {
+        c->has_ask = true;
+        c->ask_at = c->now + jittered(c, c->settings.election_interval_ms);
+    }
+    c->look_at = c->now;
 }
 
 /* What a death is told for: this mandate and no other. */

@@ -146,7 +146,9 @@ void become_stopping(struct candidate *c)
     if (c->phase == GAVEL_PHASE_PREPARING)
         enter_phase(c, GAVEL_PHASE_ELECTION);
     move(c, CANDIDATE_STOPPING);
-    c->look_at = NEVER;
+    /* Of a session a look that is due may be the only one: who leads now, or whether the store is back. */
+    if (!c->has_sessions)
+        c->look_at = NEVER;
     ASSERT(c->phase != GAVEL_PHASE_PREPARING);
 }
 
@@ -158,7 +160,7 @@ void become_ended(struct candidate *c)
     ASSERT(c->is_stopping);
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
-    c->settle_at = c->death_at = c->leave_at = NEVER;
+    c->settle_at = c->death_at = c->leave_at = c->orphan_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)
         c->calls[i].is_pending = false;
     event = emit(c, GAVEL_EVENT_STOPPED);

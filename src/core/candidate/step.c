@@ -44,7 +44,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->instance = prng_next(&c->prng) | 1; /* never 0, which means none */
     c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = c->settle_at = NEVER;
-    c->death_at = c->leave_at = NEVER;
+    c->death_at = c->leave_at = c->orphan_at = NEVER;
     c->now = c->doorbell_at = c->nudged_at = INT64_MIN / 2;
     c->hold_back_until = c->stood_at = INT64_MIN / 2;
     return GAVEL_OK;
@@ -93,6 +93,7 @@ static void told(struct candidate *c, const struct candidate_event *event)
         .is_found = event->told.is_found,
         .is_ours = event->told.is_ours,
         .session = c->session.number,
+        .revision = event->told.revision,
     };
 
     ASSERT(c->has_sessions);
@@ -134,6 +135,8 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
     if (c->state == CANDIDATE_LEADING) {
         c->wish_epoch = force || is_named ? c->epoch : 0;
         c->wish_force = force;
+        c->is_wish_recorded = false;
+        c->wish_at = c->now;
         memmove(c->wish_successor, desired, strlen(desired) + 1);
         lead_consider_handover(c);
         return;
@@ -141,6 +144,8 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
     c->look_at = ns_min(c->look_at, c->now);
     if (is_led_by_other && (is_named ? strcmp(desired, c->seen.record.holder) != 0 : force)) {
         c->has_ask = true;
+        c->ask_epoch = c->seen.record.epoch;
+        c->ask_at = c->now;
         c->ask_force = force;
         memmove(c->ask_successor, desired, strlen(desired) + 1);
     }
@@ -230,7 +235,10 @@ static void run_calls(struct candidate *c)
         stop_send_release(c);
     if (c->now >= c->death_at && is_free(c, SLOT_MANDATE) && may_write)
         session_tell_death(c);
-    if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) && may_write)
+    if (c->now >= c->orphan_at && is_free(c, SLOT_MANDATE))
+        session_release_orphan(c);
+    if (c->has_ask && c->now >= c->ask_at && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) &&
+        may_write)
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
         has_looked = !c->is_hurried; /* a claim may follow, and must not wait for a heartbeat and a listing */
@@ -361,7 +369,9 @@ gavel_ns candidate_wake_at(const struct candidate *c)
     if (c->has_sessions)
         at = ns_min(at, c->claim_at);
     if (is_free(c, SLOT_MANDATE) && c->session.number != 0)
-        at = ns_min(at, c->death_at);
+        at = ns_min(at, ns_min(c->death_at, c->orphan_at));
+    if (is_free(c, SLOT_MANDATE) && c->session.number != 0 && c->has_ask && c->state == CANDIDATE_STANDBY)
+        at = ns_min(at, c->ask_at);
     if (is_free(c, SLOT_MANDATE) && takes_part(c))
         at = ns_min(at, c->look_at);
     if (is_free(c, SLOT_BEAT))

@@ -27,11 +27,27 @@ void stop_end(struct candidate *c, bool is_released)
     ASSERT(c->epoch == 0);
 }
 
+/*
+ * We had asked for a new epoch when we began to stop, and got it: then that is
+ * what we give up, to whom we meant to. Otherwise the release of the former one
+ * would find nothing, and we would go on to lead as if nobody had resigned.
+ */
+static bool is_renewed(const struct candidate *c)
+{
+    if (PLANTED(RESIGNATION_UNDONE))
+        return false;
+    return c->has_sessions && c->is_ours && c->seen_session == c->mandate_session &&
+           c->renewed_epoch == c->epoch && c->seen.record.epoch > c->epoch;
+}
+
 void stop_send_release(struct candidate *c)
 {
-    struct store_request request = lead_request(c, STORE_RELEASE);
+    struct store_request request;
     gavel_ns retry_at;
 
+    if (is_renewed(c))
+        c->epoch = c->had_epoch = c->seen.record.epoch;
+    request = lead_request(c, STORE_RELEASE);
     ASSERT(c->state == CANDIDATE_STOPPING);
     ASSERT(!c->is_work_running || PLANTED(RELEASE_BEFORE_STOP));
     if (c->has_sessions)
@@ -45,6 +61,11 @@ void stop_send_release(struct candidate *c)
         outcome_write(&c->outcome, request.record.successor);
     }
     request.record.done = c->is_finishing;
+    if (PLANTED(RELEASE_STAYS))
+        request.leaves = false;
+    else
+        request.leaves = c->has_sessions && (c->is_stopping || c->gives_up);
+    c->is_release_leaving = request.leaves || request.record.done;
     request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
     ASSERT(c->calls[SLOT_MANDATE].is_pending);
@@ -94,11 +115,14 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
 
     if (has_work)
         ASSERT(c->state == CANDIDATE_LEADING);
+    /* The store would grant it the next one in the very write that ends this one, and so on. */
+    c->gives_up = c->has_sessions && c->state == CANDIDATE_PREPARING &&
+                  (reason == GAVEL_REASON_LAPSED || reason == GAVEL_REASON_TERM_OVER);
     ASSERT(strlen(successor) < sizeof c->successor);
     c->reason = reason;
     memmove(c->successor, successor, strlen(successor) + 1);
     become_stopping(c);
-    if (reason == GAVEL_REASON_SUPERSEDED)
+    if (reason == GAVEL_REASON_SUPERSEDED || (c->has_sessions && session_is_over(c)))
         c->deadline = ns_min(c->deadline, c->now + ns_from_ms(c->settings.stop_grace_ms));
     if (has_work)
         stop_work(c);
@@ -143,6 +167,13 @@ void stop_work_done(struct candidate *c)
         let_go(c);
 }
 
+/* What a release has to do with our taking part in the group. */
+static void note_left(struct candidate *c, enum gavel_status status)
+{
+    if (status == GAVEL_ERR_NOT_FOUND || (status == GAVEL_OK && c->is_release_leaving))
+        stand_left(c);
+}
+
 /*
  * The release of a mandate of a session. Without an answer it is sent again:
  * the store would go on taking us for the leader for as long as the session
@@ -151,8 +182,8 @@ void stop_work_done(struct candidate *c)
 static void session_release_done(struct candidate *c, enum gavel_status status,
                                  const struct store_reply *reply)
 {
-    bool is_answered =
-        status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_SESSION_GONE;
+    bool is_answered = status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER ||
+                       status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_NOT_FOUND;
     bool is_hopeless = c->is_stopping && c->now >= c->session.deadline; /* the session ends soon by itself */
 
     if (PLANTED(RELEASE_SENT_ONCE))
@@ -165,6 +196,11 @@ static void session_release_done(struct candidate *c, enum gavel_status status,
         c->is_ours = false;
     if (status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
         (void)session_see_reply(c, reply); /* if it is old, something newer was seen */
+    if (status == GAVEL_ERR_NOT_HOLDER && is_renewed(c)) {
+        stop_send_release(c);
+        return;
+    }
+    note_left(c, status);
     stop_end(c, status == GAVEL_OK);
 }
 
@@ -177,7 +213,9 @@ void stop_release_done(struct candidate *c, enum gavel_status status, const stru
     if (c->is_work_running) /* only with the planted bug */
         return;
     if (c->is_finishing) {
-        finish_release_done(c, status);
+        if (c->has_sessions)
+            note_left(c, status);
+        finish_release_done(c, status, reply);
         return;
     }
     if (c->has_sessions) {

@@ -70,6 +70,8 @@ static inline void pass(struct fixture *f, gavel_ms ms)
 
 static inline void open_session(struct fixture *f, uint64_t number)
 {
+    if (f->session.number != 0)
+        f->session.former_deadline = f->session.deadline;
     f->session.number = number;
     f->session.deadline = number ? ns_from_ms(f->now + TTL_MS) : 0;
 }
@@ -130,6 +132,7 @@ static inline struct store_reply shown(const struct fixture *f, uint64_t version
         .found = version != 0,
         .is_ours = is_held && strcmp(holder, "me") == 0,
         .session = f->session.number,
+        .revision = version,
         .record = {.epoch = version, .version = version, .lease_ms = TTL_MS, .held = is_held},
     };
 
@@ -142,7 +145,8 @@ static inline void tell(struct fixture *f, struct store_reply shown_to_us)
     feed(f, (struct candidate_event){.kind = CANDIDATE_TOLD,
                                      .told = {.record = &shown_to_us.record,
                                               .is_found = shown_to_us.found,
-                                              .is_ours = shown_to_us.is_ours}});
+                                              .is_ours = shown_to_us.is_ours,
+                                              .revision = shown_to_us.revision}});
 }
 
 static inline void begin(struct fixture *f)

@@ -61,6 +61,35 @@ static void test_a_push_before_the_first_heartbeat_was_answered_elects_nobody(vo
     assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
 }
 
+/* As the store shows what another candidate of our store object holds: in our session, under its own id. */
+static struct store_reply held_beside_us(const struct fixture *f, uint64_t version)
+{
+    struct store_reply reply = shown(f, version, "beside", true);
+
+    reply.is_ours = true;
+    return reply;
+}
+
+static void test_what_is_held_by_another_id_in_our_session_is_not_ours(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    tell(f, held_beside_us(f, 8));
+    assert_null(find(f, CANDIDATE_WORK_START));
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 8);
+}
+
+static void test_another_id_in_our_session_supersedes(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    tell(f, held_beside_us(f, 9));
+    expect_reason(f, GAVEL_REASON_SUPERSEDED);
+}
+
 static void test_the_release_may_elect_again_with_a_new_epoch(void **state)
 {
     struct fixture *f = *state;
@@ -188,16 +217,14 @@ static void test_the_end_of_the_session_is_no_reason_to_be_woken(void **state)
 static void test_another_session_ends_the_mandate_while_leading(void **state)
 {
     struct fixture *f = *state;
-    gavel_ns deadline;
 
     lead(f);
-    deadline = f->candidate.deadline;
     f->now += 100;
     open_session(f, 2);
     tick(f);
     expect_reason(f, GAVEL_REASON_LAPSED);
     assert_int_equal(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline,
-                     deadline); /* not that of the new one */
+                     ns_from_ms(f->now + 500)); /* somebody else may lead already */
     assert_int_equal(find(f, CANDIDATE_MANDATE)->mandate.epoch, 0);
     work_stopped(f);
     assert_null(pending(f, STORE_RELEASE)); /* it ended with its session */
@@ -410,9 +437,61 @@ static void test_a_leader_that_leaves_stops_releases_and_leaves(void **state)
     feed(f, (struct candidate_event){.kind = CANDIDATE_STOP});
     assert_null(pending(f, STORE_LEAVE));
     work_stopped(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
     answer(f, STORE_RELEASE, shown(f, 8, "other", true));
-    answer(f, STORE_LEAVE, (struct store_reply){.session = 1});
     assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+}
+
+static void test_a_loss_is_told_with_the_release_that_leaves(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_STOP, .stop = {.loss = GAVEL_LOSS_KILLED}});
+    assert_null(sent(f, STORE_HEARTBEAT)); /* it could arrive after that, and join again */
+    work_stopped(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
+    assert_int_equal(sent(f, STORE_RELEASE)->record.loss, GAVEL_LOSS_KILLED);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_STORE_UNAVAILABLE});
+    assert_null(pending(f, STORE_HEARTBEAT));
+    assert_int_equal(await(f, STORE_RELEASE).record.loss, GAVEL_LOSS_KILLED);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND}); /* the first was applied */
+    assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+}
+
+static void test_a_release_that_ended_nothing_does_not_replace_the_leave(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_STOP});
+    work_stopped(f);
+    answer(f, STORE_RELEASE, (struct store_reply){.status = GAVEL_ERR_NOT_HOLDER, .session = 1});
+    assert_non_null(pending(f, STORE_LEAVE));
+}
+
+static void test_a_mandate_that_leaves_no_time_is_given_up_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms left_at;
+
+    f->config.settings.preparation_ms = 300;
+    begin(f);
+    answer(f, STORE_READ, shown(f, 0, "", false));
+    list_nobody(f);
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_PREPARING);
+    f->now = ms_from_ns(f->candidate.stop_at); /* no keep-alive was answered */
+    tick(f);
+    assert_true(sent(f, STORE_RELEASE)->leaves);
+    assert_null(pending(f, STORE_HEARTBEAT));
+    keep_alive(f);
+    answer(f, STORE_RELEASE, shown(f, 8, "me", false));
+    left_at = f->now;
+    assert_true(await(f, STORE_HEARTBEAT).campaign.stands);
+    assert_true(f->now >= left_at + 10);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_PREPARING);
 }
 
 static void test_who_leaves_says_so_again_while_the_session_lasts(void **state)
@@ -480,16 +559,49 @@ static void test_without_a_new_epoch_the_term_ends(void **state)
     assert_in_range(f->now, 7000, 8000);
 }
 
-static void test_work_that_is_done_closes_the_group(void **state)
+/* Finishes; the release is under way. */
+static void finish(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     lead(f);
     feed(f, (struct candidate_event){.kind = CANDIDATE_FINISH});
     work_stopped(f);
     assert_true(sent(f, STORE_RELEASE)->record.done);
-    answer(f, STORE_RELEASE, (struct store_reply){.session = 1});
-    answer(f, STORE_LEAVE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND});
+}
+
+static void test_an_ok_that_does_not_show_the_group_closed_is_no_success(void **state)
+{
+    struct fixture *f = *state;
+
+    finish(f);
+    answer(f, STORE_RELEASE, shown(f, 9, "other", true)); /* of a leader of the cluster that skips "done" */
+    assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_non_null(strstr(find(f, CANDIDATE_EMIT)->event.message, "may be done again"));
+}
+
+static void test_a_group_that_was_reopened_since_was_closed(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply reopened;
+
+    finish(f);
+    reopened = shown(f, 12, "other", true);
+    reopened.revision = 9; /* of the release, which was answered once more */
+    answer(f, STORE_RELEASE, reopened);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_OK);
+}
+
+static void test_work_that_is_done_closes_the_group(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply done = shown(f, 8, "me", false);
+
+    done.session = 1;
+    done.record.epoch = 7;
+    done.record.done = true;
+    finish(f);
+    answer(f, STORE_RELEASE, done);
+    assert_null(pending(f, STORE_LEAVE)); /* it went with the group */
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_OK);
 }
 
@@ -585,12 +697,30 @@ static void test_a_heartbeat_that_is_refused_since_the_group_is_done_ends_the_ca
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_DONE);
 }
 
+static void test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_keep_alive(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    f->now += 3600000; /* in which nobody woke us */
+    keep_alive(f);
+    f->now += 1700;
+    open_session(f, 0);
+    tick(f);
+    expect_reason(f, GAVEL_REASON_LAPSED);
+    assert_int_equal(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline,
+                     f->session.former_deadline - ns_from_ms(50));
+    assert_true(find(f, CANDIDATE_WORK_STOP)->work_stop.deadline > ns_from_ms(f->now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_answer_to_a_heartbeat_elects),
         TEST(test_a_push_and_a_read_elect),
         TEST(test_a_push_before_the_first_heartbeat_was_answered_elects_nobody),
+        TEST(test_what_is_held_by_another_id_in_our_session_is_not_ours),
+        TEST(test_another_id_in_our_session_supersedes),
         TEST(test_the_release_may_elect_again_with_a_new_epoch),
         TEST(test_a_release_whose_answer_is_overtaken_by_a_grant_elects),
         TEST(test_an_old_push_brings_back_nothing),
@@ -616,10 +746,15 @@ int main(void)
         TEST(test_an_election_while_the_work_stops_is_taken_up_only_after_it),
         TEST(test_a_mandate_that_comes_while_ineligible_is_released_at_once),
         TEST(test_a_leader_that_leaves_stops_releases_and_leaves),
+        TEST(test_a_loss_is_told_with_the_release_that_leaves),
+        TEST(test_a_release_that_ended_nothing_does_not_replace_the_leave),
+        TEST(test_a_mandate_that_leaves_no_time_is_given_up_for_a_while),
         TEST(test_who_leaves_says_so_again_while_the_session_lasts),
         TEST(test_who_leaves_without_a_session_waits_for_a_heartbeat_under_way),
         TEST(test_a_new_epoch_is_asked_for_and_the_work_goes_on),
         TEST(test_without_a_new_epoch_the_term_ends),
+        TEST(test_an_ok_that_does_not_show_the_group_closed_is_no_success),
+        TEST(test_a_group_that_was_reopened_since_was_closed),
         TEST(test_work_that_is_done_closes_the_group),
         TEST(test_a_success_is_recorded_if_the_record_is_done_with_our_epoch),
         TEST(test_a_success_of_another_epoch_is_not_ours),
@@ -627,6 +762,7 @@ int main(void)
         TEST(test_a_session_that_ends_while_a_success_is_recorded_is_looked_after),
         TEST(test_a_group_that_is_done_ends_its_candidates),
         TEST(test_a_heartbeat_that_is_refused_since_the_group_is_done_ends_the_candidate),
+        TEST(test_a_session_that_is_lost_leaves_the_work_the_time_of_its_last_keep_alive),
     };
 
     return cmocka_run_group_tests_name("candidate: mandates of a session", tests, NULL, NULL);

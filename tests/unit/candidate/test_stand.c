@@ -526,22 +526,47 @@ static void test_an_election_before_the_observation_ended_waits_for_it(void **st
     assert_true(f->candidate.is_standing);
 }
 
-static void test_an_id_in_use_is_tried_again_and_then_given_up(void **state)
+/* Answers heartbeats for so long with an instance that has our id and `beats` keep-alives. */
+static void refuse_for(struct fixture *f, gavel_ms ms, uint64_t beats)
 {
-    struct fixture *f = *state;
-    struct store_reply in_use = {.status = GAVEL_ERR_ID_IN_USE, .other_instance = 3, .message = "in use"};
+    struct store_reply in_use = {
+        .status = GAVEL_ERR_ID_IN_USE, .other_instance = 3, .other_beats = beats, .message = "in use"};
 
-    begin(f);
-    answer(f, STORE_READ, shown(f, 5, "other", true));
-    while (!pending(f, STORE_LEAVE) && f->now < 20000) {
+    for (gavel_ms until = f->now + ms; f->now < until;) {
         if (pending(f, STORE_HEARTBEAT))
             answer(f, STORE_HEARTBEAT, in_use);
         list_nobody(f);
         pass(f, 1);
     }
+}
+
+static void test_an_id_of_one_that_is_silent_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    refuse_for(f, 60000, 8); /* its session may have a longer time to live than ours */
+    refuse_for(f, 2000, 1);  /* another leader of the cluster counts anew */
+    assert_false(f->candidate.is_stopping);
+    if (!pending(f, STORE_HEARTBEAT))
+        (void)await(f, STORE_HEARTBEAT);
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
+static void test_an_id_of_one_that_lives_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    refuse_for(f, 2000, 1);
+    refuse_for(f, 2000, 3);
+    assert_null(pending(f, STORE_LEAVE)); /* one that was under way when it died, say */
+    refuse_for(f, 2000, 5);
     answer(f, STORE_LEAVE, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND});
     assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_ID_IN_USE);
-    assert_true(f->now > 3000 + 2 * TTL_MS); /* not before a session that nobody keeps open has ended */
 }
 
 static void test_nobody_asks_the_leader_to_hand_over_without_a_session(void **state)
@@ -556,6 +581,115 @@ static void test_nobody_asks_the_leader_to_hand_over_without_a_session(void **st
     open_session(f, 2);
     pass(f, 600); /* a look that is under way may take its time */
     assert_non_null(pending(f, STORE_ASK));
+}
+
+static void test_who_observes_releases_what_is_shown_as_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply joined;
+
+    f->config.settings.policy = GAVEL_POLICY_LEXICOGRAPHIC;
+    f->config.settings.observation_ms = 3000;
+    begin(f);
+    joined = shown(f, 6, "me", true);
+    joined.revision = 7;
+    answer(f, STORE_HEARTBEAT, joined);
+    assert_int_equal(await(f, STORE_RELEASE).record.epoch, 6);
+    assert_int_equal(f->candidate.state, CANDIDATE_OBSERVING);
+}
+
+static void test_nobody_stands_in_sessions_that_are_too_short_to_stop_in(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms seen_at;
+
+    f->session.lasts = ns_from_ms(550); /* grace and margin */
+    begin(f);
+    assert_false(sent(f, STORE_HEARTBEAT)->campaign.stands);
+    assert_non_null(strstr(f->candidate.trouble, "550 ms"));
+    answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true)); /* all the same */
+    answer(f, STORE_READ, shown(f, 7, "me", true));
+    seen_at = f->now;
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    (void)await(f, STORE_RELEASE);
+    assert_true(f->now > seen_at + 5);
+}
+
+static void test_a_death_that_the_store_does_not_believe_is_told_once(void **state)
+{
+    static const enum gavel_status finals[] = {GAVEL_ERR_STATE, GAVEL_ERR_DENIED};
+    struct fixture *f = *state;
+    struct nonce nonce = watch(f);
+    struct store_reply named = shown(f, 5, "other", true);
+
+    named.record.process.pid = 99;
+    for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+        feed(f, (struct candidate_event){.kind = CANDIDATE_HOLDER_DIED, .holder_died = {.nonce = nonce}});
+        answer(f, STORE_DIED, (struct store_reply){.status = finals[i], .session = 1});
+        answer(f, STORE_READ, named);
+        assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
+        assert_int_equal(f->candidate.breaker.failures, 0);
+    }
+}
+
+static void ensure(struct fixture *f, const char *desired)
+{
+    feed(f, (struct candidate_event){.kind = CANDIDATE_ENSURE, .ensure = {.epoch = 5, .desired = desired}});
+    if (!pending(f, STORE_ASK))
+        answer(f, STORE_READ, shown(f, 5, "other", true));
+}
+
+static void test_a_wish_that_comes_too_early_is_asked_again_later(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms asked_at;
+
+    follow(f);
+    ensure(f, "third");
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_STATE, .session = 1});
+    asked_at = f->now;
+    assert_int_equal(f->candidate.breaker.failures, 0);
+    if (pending(f, STORE_READ))
+        answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_true(candidate_wake_at(&f->candidate) != NEVER);
+    f->actions.count = 0;
+    assert_string_equal(await(f, STORE_ASK).record.wish_successor, "third");
+    assert_true(f->now >= asked_at + f->config.settings.election_interval_ms);
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_STATE, .session = 1});
+    answer(f, STORE_READ, shown(f, 9, "fourth", true)); /* it was not meant for this one */
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 9);
+    pass(f, 3000);
+    assert_null(pending(f, STORE_ASK));
+}
+
+static void test_a_wish_for_one_who_is_not_there_is_answered(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    ensure(f, "nobody");
+    answer(f, STORE_ASK, (struct store_reply){.status = GAVEL_ERR_NOT_FOUND, .session = 1});
+    assert_int_equal(f->candidate.breaker.failures, 0);
+    answer(f, STORE_READ, shown(f, 5, "other", true));
+    assert_int_equal(calls_within(f, 5000, shown(f, 5, "other", true)), 0);
+}
+
+static void test_a_leader_that_is_superseded_looks_again_also_with_an_open_breaker(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    tell(f, shown(f, 7, "me", true)); /* so that the next one does not make the breaker try */
+    f->candidate.breaker.state = BREAKER_OPEN;
+    f->candidate.breaker.retry_at = ns_from_ms(f->now + 500);
+    tell(f, shown(f, 9, "other", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+    pass(f, 20);
+    work_stopped(f);
+    assert_true(candidate_wake_at(&f->candidate) != NEVER);
+    (void)await(f, STORE_READ);
+    answer(f, STORE_READ, shown(f, 9, "other", true));
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
 }
 
 int main(void)
@@ -590,8 +724,15 @@ int main(void)
         TEST(test_at_a_cold_start_a_takeover_delay_counts_from_our_turn),
         TEST(test_who_joins_at_a_cold_start_and_sees_an_election_stands_at_once),
         TEST(test_an_election_before_the_observation_ended_waits_for_it),
-        TEST(test_an_id_in_use_is_tried_again_and_then_given_up),
+        TEST(test_an_id_of_one_that_is_silent_is_waited_for),
+        TEST(test_an_id_of_one_that_lives_is_given_up),
         TEST(test_nobody_asks_the_leader_to_hand_over_without_a_session),
+        TEST(test_who_observes_releases_what_is_shown_as_its_own),
+        TEST(test_nobody_stands_in_sessions_that_are_too_short_to_stop_in),
+        TEST(test_a_death_that_the_store_does_not_believe_is_told_once),
+        TEST(test_a_wish_that_comes_too_early_is_asked_again_later),
+        TEST(test_a_wish_for_one_who_is_not_there_is_answered),
+        TEST(test_a_leader_that_is_superseded_looks_again_also_with_an_open_breaker),
     };
 
     return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
