@@ -69,8 +69,7 @@ static void test_repeated_request_is_answered_and_not_applied(void **state)
     assert_null(table_group_find(&fixture->table, "another"));
 }
 
-/* A copy of a request is late, and so was one of the opening: the new session knows nothing of what was done.
- */
+/* A copy of a request is late, and so was one of the opening: the new session knows nothing of the former. */
 static void test_request_of_a_former_session_is_not_carried_out_in_the_next(void **state)
 {
     struct table_fixture *fixture = *state;
