@@ -73,11 +73,23 @@ void raft_update_lease(struct raft *r)
         r->leased_until = until;
 }
 
+/*
+ * Whoever was told to stand is silent until its vote is on its disk, and has the time for that that the
+ * hand-over gives it. A leader that steps down before, because a majority is no majority without it, would
+ * leave the others to stand in a higher term: they do not know that somebody is about to.
+ */
+static bool is_about_to_stand(const struct raft *r, raft_id id)
+{
+    return r->transfer.phase == RAFT_TRANSFER_HANDED && r->transfer.target == id;
+}
+
 static int64_t heard_at(const void *context, raft_id id)
 {
     const struct raft *r = context;
     const struct raft_peer *peer = raft_peer_at(r, id);
 
+    if (is_about_to_stand(r, id))
+        return r->now;
     return id == r->state.id ? r->now : peer ? ns_max(peer->heard_at, peer->writing_at) : 0;
 }
 
