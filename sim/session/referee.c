@@ -489,13 +489,24 @@ static bool has_candidate(struct session_referee *referee, const struct shadow_g
     return false;
 }
 
+/* Whether somebody else than these holds it: one that nobody tells of its election. */
+static bool is_held_by_another(struct session_referee *referee, const struct shadow_group *group,
+                               unsigned programs)
+{
+    const struct shadow_session *session = shadow_session_find(referee, group->session);
+    int32_t pid = session ? session->pid : group->pid;
+
+    return group->is_held && !referee->is_dead[pid] && !(programs & 1U << referee->program_of[pid]);
+}
+
 void session_referee_wants_leaders(struct session_referee *referee, gavel_ns at, gavel_ns since,
                                    unsigned programs, unsigned groups)
 {
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         const struct shadow_group *group = &referee->groups[i];
 
-        if (referee->worked_until[i] < since && (groups & 1U << i || has_candidate(referee, group, programs)))
+        if (referee->worked_until[i] < since && !is_held_by_another(referee, group, programs) &&
+            (groups & 1U << i || has_candidate(referee, group, programs)))
             session_referee_violate(referee, SESSION_INVARIANT_LEADER, "nobody works in %s, which is %s%s%s",
                                     testbed_group_name(i), group->is_held ? "held by " : "vacant",
                                     group->is_held ? group->holder : "",

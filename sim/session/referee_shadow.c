@@ -170,7 +170,7 @@ static void settle(struct session_referee *referee, struct shadow_group *group, 
             begin_mandate(referee, group, chosen->id, chosen->session, revision);
     }
     if (group->epoch == 0 && group->candidate_count == 0 && group->note_count == 0)
-        *group = (struct shadow_group){0};
+        *group = (struct shadow_group){.ordinal = group->ordinal}; /* one was removed before, perhaps */
 }
 
 /* ---- sessions ---- */

@@ -188,6 +188,20 @@ static void healed(void *context, struct cluster *cluster)
                  TESTBED_END, 0, 0);
 }
 
+/*
+ * A node that was removed, and still runs, learns of nothing any more: its programs do not learn by their
+ * watches what they are granted. Operators have to stop it.
+ */
+static bool is_told(struct testbed *testbed, const struct program *program)
+{
+    struct cluster *cluster = testbed->cluster;
+    const struct host *leader = cluster_leader(cluster);
+
+    if (!program->connection || !leader)
+        return true;
+    return raft_config_find(&leader->node.raft.config, cluster->hosts[program->connection->slot].id);
+}
+
 /* The last look: everybody has had time to find a leader, and to hear of it. */
 static void end(struct testbed *testbed)
 {
@@ -198,7 +212,7 @@ static void end(struct testbed *testbed)
     for (unsigned i = 0; i < testbed->profile.programs; i++) {
         const struct program *program = &testbed->programs[i];
 
-        if (!program->is_alive || program->is_closing)
+        if (!program->is_alive || program->is_closing || !is_told(testbed, program))
             continue;
         alive |= 1U << i;
         for (unsigned group = 0; group < testbed->profile.groups; group++)
