@@ -16,7 +16,7 @@ static gavel_ms ttl_of_lease(const struct gavel_settings *s)
     return ms_from_ns(ns_stretch(ns_from_ms(s->lease_ms), s->drift_ppm)) + 1;
 }
 
-/* As long as the lease, or as whoever runs the cluster likes: longer, shorter, or too short to work. */
+/* As long as the lease, or as an operator has set it: longer, shorter, or too short to work. */
 static gavel_ms draw_ttl(struct world *world, unsigned slot, bool is_free)
 {
     const struct gavel_settings *s = &world->profile.settings[slot];

@@ -63,7 +63,7 @@ void granting_apply(struct world *world, struct message *message);
 /* A session of nobody who lives, which holds the mandate: for cold starts. */
 void granting_former_leader(struct world *world, gavel_ns expires_in);
 
-/* Whoever had a wish for the group has none any more. */
+/* Ends the wish for the group, if there is one. */
 void granting_end_wish(struct world *world);
 
 /* A new leader of the cluster gives each session a whole time to live, and has heard of none of them. */

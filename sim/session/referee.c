@@ -381,7 +381,7 @@ void session_referee_works(struct session_referee *referee, gavel_ns at, unsigne
                                     "%c (epoch %llu) and %c (epoch %llu) work in %s", (char)('P' + program),
                                     (ull)epoch, (char)('P' + other), (ull)referee->works[group][other].epoch,
                                     testbed_group_name(group));
-    /* Whoever has gone on under a new epoch may not have heard of it yet. */
+    /* A leader that goes on under a new epoch may not have heard of it yet. */
     if (!shadow->is_held || epoch < shadow->first_epoch || epoch > shadow->epoch)
         session_referee_violate(referee, SESSION_INVARIANT_DEADLINE,
                                 "%c works in %s with epoch %llu, which is over", (char)('P' + program),

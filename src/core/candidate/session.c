@@ -282,7 +282,7 @@ static bool is_elected(const struct candidate *c)
     return epoch >= c->joined_revision && epoch > c->joined_above;
 }
 
-/* Rule 4. Who looks on does not stand; whoever leaves withdraws with that. */
+/* Rule 4. A candidate that only looks on does not stand; one that leaves withdraws. */
 static bool is_orphaned(const struct candidate *c)
 {
     bool takes_part = c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY;

@@ -74,8 +74,8 @@ void raft_update_lease(struct raft *r)
 }
 
 /*
- * Whoever was told to stand is silent until its vote is on its disk, and has the time for that that the
- * hand-over gives it. A leader that steps down before, because a majority is no majority without it, would
+ * The successor that was told to stand is silent until its vote is on its disk. The hand-over waits for that,
+ * for a limited time. A leader that steps down before, because a majority is no majority without it, would
  * leave the others to stand in a higher term: they do not know that somebody is about to.
  */
 static bool is_about_to_stand(const struct raft *r, raft_id id)

@@ -134,8 +134,8 @@ bool frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
                      struct frontend_asker asker, struct frontend_op *ret_op,
                      struct frontend_verdict *ret_verdict);
 
-/* Before a candidate registers those of its group that were silent for long leave, and before one campaigns
- * whoever beat under its id, and does not any more. */
+/* Makes silent candidates leave: before one registers, those of its group; before one campaigns, a
+ * registration under its id that no longer beats. */
 void frontend_forget(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op);
 
 /* ---- frontend_closing.c: what is proposed, and not applied yet ---- */
