@@ -2,7 +2,9 @@
 
 #include "daemon/node/snapshotter.h"
 
+#include "base/assert.h"
 #include "daemon/realtime.h"
+#include "daemon/shared/lock.h"
 #include "os/wakeup.h"
 
 #include <poll.h>
@@ -36,6 +38,17 @@ static void work(struct snapshotter_job *job)
         job->status = table_keep_history(&job->table);
 }
 
+/* A job that is put from now on is for the next thread. */
+static bool may_end(struct snapshotter *snapshotter)
+{
+    bool is_over;
+
+    (void)pthread_mutex_lock(&snapshotter->mutex);
+    is_over = snapshotter->is_over = mailbox_is_empty(&snapshotter->jobs);
+    (void)pthread_mutex_unlock(&snapshotter->mutex);
+    return is_over;
+}
+
 static void *run(void *user)
 {
     struct snapshotter *snapshotter = user;
@@ -46,42 +59,76 @@ static void *run(void *user)
     while (!atomic_load(&snapshotter->is_ending)) {
         struct snapshotter_job *job = (struct snapshotter_job *)mailbox_take(&snapshotter->jobs);
 
-        if (!job) {
+        if (job) {
+            work(job);
+            mailbox_put(&snapshotter->done, &job->link);
+        } else if (!snapshotter->is_later) {
             (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
-            continue;
+        } else if (may_end(snapshotter)) {
+            return NULL;
         }
-        work(job);
-        mailbox_put(&snapshotter->done, &job->link);
     }
     return NULL;
 }
 
+static enum gavel_status start_thread(struct snapshotter *snapshotter)
+{
+    const char *name = snapshotter->is_later ? "gaveld-build" : "gaveld-decode";
+
+    ASSERT(!snapshotter->has_thread);
+    snapshotter->is_over = false;
+    if (realtime_thread(&snapshotter->thread, name, run, snapshotter, REALTIME_NO))
+        return GAVEL_ERR_NO_MEMORY;
+    snapshotter->has_thread = true;
+    return GAVEL_OK;
+}
+
 enum gavel_status snapshotter_start(struct snapshotter *snapshotter, enum snapshotter_kind kind)
 {
-    static const char *const names[] = {
-        [SNAPSHOTTER_BUILDS] = "gaveld-build", [SNAPSHOTTER_DECODES] = "gaveld-decode"};
     enum gavel_status status;
 
     memset(snapshotter, 0, sizeof *snapshotter);
     snapshotter->is_later = kind == SNAPSHOTTER_BUILDS;
-    status = mailbox_init(&snapshotter->jobs);
+    status = lock_init(&snapshotter->mutex);
     if (status != GAVEL_OK)
         return status;
-    status = mailbox_init(&snapshotter->done);
-    if (status == GAVEL_OK &&
-        realtime_thread(&snapshotter->thread, names[kind], run, snapshotter, REALTIME_NO)) {
-        mailbox_done(&snapshotter->done);
-        status = GAVEL_ERR_NO_MEMORY;
-    }
-    if (status != GAVEL_OK)
+    status = mailbox_init(&snapshotter->jobs);
+    if (status == GAVEL_OK)
+        status = mailbox_init(&snapshotter->done);
+    if (status == GAVEL_OK && !snapshotter->is_later)
+        status = start_thread(snapshotter);
+    if (status != GAVEL_OK) {
+        mailbox_done(&snapshotter->done); /* safe on those that were not made */
         mailbox_done(&snapshotter->jobs);
+        (void)pthread_mutex_destroy(&snapshotter->mutex);
+    }
     snapshotter->is_running = status == GAVEL_OK;
     return status;
 }
 
+/* Nobody waits for the end of a thread of low priority. */
+static void let_go(struct snapshotter *snapshotter)
+{
+    if (pthread_tryjoin_np(snapshotter->thread, NULL))
+        (void)pthread_detach(snapshotter->thread); /* ours, and not joined */
+    snapshotter->has_thread = false;
+}
+
 void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job)
 {
+    bool is_over;
+
     mailbox_put(&snapshotter->jobs, &job->link);
+    (void)pthread_mutex_lock(&snapshotter->mutex);
+    is_over = snapshotter->is_over;
+    (void)pthread_mutex_unlock(&snapshotter->mutex);
+    if (snapshotter->has_thread && is_over)
+        let_go(snapshotter);
+    if (snapshotter->has_thread || start_thread(snapshotter) == GAVEL_OK)
+        return;
+    job = (struct snapshotter_job *)mailbox_take(&snapshotter->jobs); /* there is no other */
+    job->status = GAVEL_ERR_NO_MEMORY;
+    mailbox_put(&snapshotter->done, &job->link);
 }
 
 struct snapshotter_job *snapshotter_take(struct snapshotter *snapshotter)
@@ -110,10 +157,12 @@ bool snapshotter_stop(struct snapshotter *snapshotter)
     wakeup_ring(snapshotter->jobs.fd);
     (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
     limit.tv_sec += END_LIMIT_S;
-    if (pthread_clockjoin_np(snapshotter->thread, NULL, CLOCK_MONOTONIC, &limit))
+    if (snapshotter->has_thread && pthread_clockjoin_np(snapshotter->thread, NULL, CLOCK_MONOTONIC, &limit))
         return false;
+    snapshotter->has_thread = false;
     free_all(&snapshotter->jobs);
     free_all(&snapshotter->done);
+    (void)pthread_mutex_destroy(&snapshotter->mutex);
     snapshotter->is_running = false;
     return true;
 }

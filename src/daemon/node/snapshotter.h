@@ -7,7 +7,9 @@
  *
  *   - one builds snapshots from the one before and entries (core/node/build.h). It
  *     has a low priority: on a machine with few processors the threads that serve
- *     clients would wait for it otherwise;
+ *     clients would wait for it otherwise. It exists only while there is something to
+ *     build: a killed process is dead when the last of its threads is, and on a busy
+ *     machine one of low priority does not get to die for long;
  *   - one decodes those of the leader into a table. A node that needs one is of no
  *     use before it has it, so it has an ordinary priority, and waits for no build.
  *
@@ -40,9 +42,12 @@ struct snapshotter {
     struct mailbox jobs;
     struct mailbox done;
     pthread_t thread;
-    bool is_later; /* than all others: it builds */
-    bool is_running;
+    bool is_later;   /* than all others: it builds */
+    bool is_running; /* between start and stop */
+    bool has_thread; /* to be joined */
     _Atomic bool is_ending;
+    pthread_mutex_t mutex;
+    bool is_over; /* under the mutex: the thread has found no more jobs, and ends */
 };
 
 enum snapshotter_kind { SNAPSHOTTER_BUILDS, SNAPSHOTTER_DECODES };
@@ -51,7 +56,7 @@ enum snapshotter_kind { SNAPSHOTTER_BUILDS, SNAPSHOTTER_DECODES };
 GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter,
                                                   enum snapshotter_kind kind);
 
-/* Hands the job over; it comes back in `done`. */
+/* Hands the job over; it comes back in `done`. One thread only. */
 void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job);
 struct snapshotter_job *snapshotter_take(struct snapshotter *snapshotter); /* NULL: none is done */
 

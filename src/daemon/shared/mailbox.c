@@ -62,6 +62,16 @@ struct mail_link *mailbox_take(struct mailbox *box)
     return message;
 }
 
+bool mailbox_is_empty(struct mailbox *box)
+{
+    bool is_empty;
+
+    (void)pthread_mutex_lock(&box->mutex);
+    is_empty = !box->first;
+    (void)pthread_mutex_unlock(&box->mutex);
+    return is_empty;
+}
+
 struct mail_link *mailbox_take_all(struct mailbox *box)
 {
     struct mail_link *first;

@@ -35,6 +35,9 @@ void mailbox_put(struct mailbox *box, struct mail_link *message);
 /* The oldest, or NULL. One thread only. */
 struct mail_link *mailbox_take(struct mailbox *box);
 
+/* Any thread. It may be another when this returns, unless that is prevented otherwise. */
+bool mailbox_is_empty(struct mailbox *box);
+
 /* All of them, oldest first, as a list; NULL if there are none. */
 struct mail_link *mailbox_take_all(struct mailbox *box);
 
