@@ -172,9 +172,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
     if (reload_init(&c->tls.reload, c->config) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
-    status = snapshotter_start(&c->builder, SNAPSHOTTER_BUILDS);
+    status = snapshotter_start(&c->builder, SNAPSHOTTER_BUILDS, false);
     if (status == GAVEL_OK)
-        status = snapshotter_start(&c->decoder, SNAPSHOTTER_DECODES);
+        status = snapshotter_start(&c->decoder, SNAPSHOTTER_DECODES, c->config->realtime);
     if (status != GAVEL_OK)
         return error_set(error, status, "cannot start a snapshot thread: %s", gavel_status_text(status));
     status = begin_transport(c, error);

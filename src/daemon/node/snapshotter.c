@@ -15,6 +15,7 @@
 
 /* The nice value: a snapshot of many groups takes a second of a processor, and is not urgent. */
 #define LATER 15
+#define ORDINARY 0
 /* How long the end of the node waits for one: as for the disk. */
 #define END_LIMIT_S 3
 
@@ -49,13 +50,26 @@ static bool may_end(struct snapshotter *snapshotter)
     return is_over;
 }
 
+/* Priorities are those of this thread, on Linux; to lower it is always permitted. */
+static void wait_for_job(struct snapshotter *snapshotter)
+{
+    struct pollfd poll_of = {.fd = snapshotter->jobs.fd, .events = POLLIN};
+
+    if (!snapshotter->is_eager) {
+        (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
+        return;
+    }
+    (void)realtime_take(REALTIME_EAGER); /* where it is not permitted, all are equal */
+    (void)poll(&poll_of, 1, -1);
+    (void)setpriority(PRIO_PROCESS, 0, ORDINARY);
+}
+
 static void *run(void *user)
 {
     struct snapshotter *snapshotter = user;
-    struct pollfd poll_of = {.fd = snapshotter->jobs.fd, .events = POLLIN};
 
     if (snapshotter->is_later)
-        (void)setpriority(PRIO_PROCESS, 0, LATER); /* of this thread, on Linux; it is always permitted */
+        (void)setpriority(PRIO_PROCESS, 0, LATER);
     while (!atomic_load(&snapshotter->is_ending)) {
         struct snapshotter_job *job = (struct snapshotter_job *)mailbox_take(&snapshotter->jobs);
 
@@ -63,7 +77,7 @@ static void *run(void *user)
             work(job);
             mailbox_put(&snapshotter->done, &job->link);
         } else if (!snapshotter->is_later) {
-            (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
+            wait_for_job(snapshotter);
         } else if (may_end(snapshotter)) {
             return NULL;
         }
@@ -83,12 +97,14 @@ static enum gavel_status start_thread(struct snapshotter *snapshotter)
     return GAVEL_OK;
 }
 
-enum gavel_status snapshotter_start(struct snapshotter *snapshotter, enum snapshotter_kind kind)
+enum gavel_status snapshotter_start(struct snapshotter *snapshotter, enum snapshotter_kind kind,
+                                    bool is_eager)
 {
     enum gavel_status status;
 
     memset(snapshotter, 0, sizeof *snapshotter);
     snapshotter->is_later = kind == SNAPSHOTTER_BUILDS;
+    snapshotter->is_eager = is_eager;
     status = lock_init(&snapshotter->mutex);
     if (status != GAVEL_OK)
         return status;

@@ -12,6 +12,8 @@
  *     machine one of low priority does not get to die for long;
  *   - one decodes those of the leader into a table. A node that needs one is of no
  *     use before it has it, so it has an ordinary priority, and waits for no build.
+ *     While it waits it has a high one, where that is permitted, since the death of the
+ *     process waits for it, too.
  *
  * Memory. The table that is decoded becomes the node's, so the consensus thread
  * changes and frees what was allocated here, and waits then for whoever is in the
@@ -43,6 +45,7 @@ struct snapshotter {
     struct mailbox done;
     pthread_t thread;
     bool is_later;   /* than all others: it builds */
+    bool is_eager;   /* while it waits */
     bool is_running; /* between start and stop */
     bool has_thread; /* to be joined */
     _Atomic bool is_ending;
@@ -52,9 +55,9 @@ struct snapshotter {
 
 enum snapshotter_kind { SNAPSHOTTER_BUILDS, SNAPSHOTTER_DECODES };
 
-/* ERR_IO, ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter,
-                                                  enum snapshotter_kind kind);
+/* is_eager: while a decoder waits. ERR_IO, ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status snapshotter_start(struct snapshotter *snapshotter, enum snapshotter_kind kind,
+                                                  bool is_eager);
 
 /* Hands the job over; it comes back in `done`. One thread only. */
 void snapshotter_put(struct snapshotter *snapshotter, struct snapshotter_job *job);

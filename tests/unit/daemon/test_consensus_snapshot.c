@@ -111,8 +111,8 @@ static int set_up(void **state)
     f->config.snapshot_entries = 10000;
     f->config.snapshot_bytes = 64u << 20;
     f->c.config = &f->config;
-    assert_int_equal(snapshotter_start(&f->c.builder, SNAPSHOTTER_BUILDS), GAVEL_OK);
-    assert_int_equal(snapshotter_start(&f->c.decoder, SNAPSHOTTER_DECODES), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&f->c.builder, SNAPSHOTTER_BUILDS, false), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&f->c.decoder, SNAPSHOTTER_DECODES, false), GAVEL_OK);
     *state = f;
     return 0;
 }

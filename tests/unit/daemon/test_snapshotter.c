@@ -99,8 +99,8 @@ static void test_only_building_has_a_low_priority(void **state)
     int seen = NOBODY;
 
     (void)state;
-    assert_int_equal(snapshotter_start(&builder, SNAPSHOTTER_BUILDS), GAVEL_OK);
-    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&builder, SNAPSHOTTER_BUILDS, false), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES, false), GAVEL_OK);
     for (int i = 0; i < TRIES && seen != 15; i++)
         seen = keep_busy(&builder);
     assert_int_equal(seen, 15);
@@ -115,7 +115,7 @@ static void test_nobody_has_a_low_priority_while_nothing_is_built(void **state)
     struct snapshotter builder;
 
     (void)state;
-    assert_int_equal(snapshotter_start(&builder, SNAPSHOTTER_BUILDS), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&builder, SNAPSHOTTER_BUILDS, false), GAVEL_OK);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(nice_that_becomes("gaveld-build", NOBODY), NOBODY);
         snapshotter_put(&builder, new_job());
@@ -138,7 +138,7 @@ static void test_a_snapshot_comes_back_decoded(void **state)
     assert_int_equal(table_snapshot_encode(&table, &bytes, &size), GAVEL_OK);
     job->blob = blob_own(bytes, size);
     assert_non_null(job->blob);
-    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES, false), GAVEL_OK);
     snapshotter_put(&decoder, job);
     assert_ptr_equal(await_job(&decoder), job);
     assert_int_equal(job->status, GAVEL_OK);
@@ -156,7 +156,7 @@ static void test_what_cannot_be_read_comes_back_as_that(void **state)
     struct snapshotter_job *job = new_job();
 
     (void)state;
-    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES), GAVEL_OK);
+    assert_int_equal(snapshotter_start(&decoder, SNAPSHOTTER_DECODES, false), GAVEL_OK);
     snapshotter_put(&decoder, job);
     assert_ptr_equal(await_job(&decoder), job);
     bury(job);
