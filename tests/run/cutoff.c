@@ -37,6 +37,7 @@
 struct trial {
     uint64_t epoch;
     gavel_ns bound;
+    gavel_ns left_at; /* when somebody was still there, the last time that we looked */
     gavel_ns gone_at; /* when nobody was left any more, as seen from here; 0: not yet */
 };
 
@@ -107,10 +108,16 @@ static void await_silence(struct run *run, struct trial *trials)
         until = ns_max(until, trials[i].bound + NS_PER_S);
     while (gone < STORES && clock_now() < until) {
         for (size_t i = 0; i < STORES; i++) {
-            if (trials[i].gone_at == 0 && beat_log_is_abandoned(&run->elections[i].reader)) {
-                trials[i].gone_at = clock_now();
-                gone++;
+            gavel_ns looked_at = clock_now(); /* whoever is there was there at that moment */
+
+            if (trials[i].gone_at != 0)
+                continue;
+            if (!beat_log_is_abandoned(&run->elections[i].reader)) {
+                trials[i].left_at = looked_at;
+                continue;
             }
+            trials[i].gone_at = clock_now();
+            gone++;
         }
         election_pause();
     }
@@ -123,8 +130,12 @@ static void judge_trial(struct run *run, struct election *election, const struct
 
     election_look(election);
     span = beat_referee_span(&election->referee, trial->epoch);
-    /* We may look a moment late ourselves, but nobody else may lead before the margin is over, too. */
-    is_late = trial->gone_at == 0 || trial->gone_at >= trial->bound + STOP_MARGIN_MS * NS_PER_MS || !span ||
+    /*
+     * On a busy machine we may look late ourselves: what counts is when somebody was seen to be there.
+     * Whoever is killed does nothing any more, but has to be scheduled to be gone, and nobody else may lead
+     * before the margin is over, too.
+     */
+    is_late = trial->gone_at == 0 || trial->left_at >= trial->bound + STOP_MARGIN_MS * NS_PER_MS || !span ||
               span->last >= trial->bound || beat_referee_newest(&election->referee)->epoch != trial->epoch;
     if (is_late)
         printf("# too late: epoch %" PRIu64 ", last beat %.3f ms before the deadline, %s\n", trial->epoch,

@@ -343,6 +343,39 @@ static void test_processes_beside_the_tree_are_left_alone(void **state)
     tree_owner_run(CONTAIN_WALK, check_stranger);
 }
 
+/* Whether somebody else's process may be given precedence, which takes a right. */
+static bool may_hurry(pid_t pid)
+{
+    bool may = setpriority(PRIO_PROCESS, (id_t)pid, -20) == 0;
+
+    if (may)
+        CHECK(setpriority(PRIO_PROCESS, (id_t)pid, 0) == 0);
+    return may;
+}
+
+static void hurry_the_dying(struct tree_owner *owner)
+{
+    pid_t first = tree_owner_child(owner, be_session_of_two);
+    pid_t second = tree_owner_child(owner, be_session_of_two);
+    int expected;
+
+    tree_owner_await(owner, 4);
+    expected = may_hurry(first) ? -20 : getpriority(PRIO_PROCESS, (id_t)first);
+    CHECK(tree_signal(&owner->tree, SIGTERM, first) == 2);
+    CHECK(getpriority(PRIO_PROCESS, (id_t)first) > -20); /* it may run code of its own */
+    (void)tree_signal(&owner->tree, SIGKILL, first);
+    CHECK(getpriority(PRIO_PROCESS, (id_t)first) == expected); /* not reaped, so it is there, dead or not */
+    CHECK(getpriority(PRIO_PROCESS, (id_t)second) > -20);
+    CHECK(tree_end(&owner->tree, soon()));
+}
+
+/* On a busy machine they would wait for their turn to die, perhaps until after the deadline. */
+static void test_who_is_killed_is_given_precedence_where_that_is_permitted(void **state)
+{
+    (void)state;
+    tree_owner_run(CONTAIN_WALK, hurry_the_dying);
+}
+
 /* The other way of walking, for kernels without lists of children. */
 static void walk_over_all(struct tree_owner *owner)
 {
@@ -381,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_one_pass_reaches_every_generation),
         cmocka_unit_test(test_a_daemon_that_forked_twice_is_ended),
         cmocka_unit_test(test_one_session_is_ended_and_the_others_live),
+        cmocka_unit_test(test_who_is_killed_is_given_precedence_where_that_is_permitted),
         cmocka_unit_test(test_the_dead_do_not_count_but_the_tree_is_not_empty),
         cmocka_unit_test(test_exit_codes_are_kept_where_sigchld_was_ignored),
         cmocka_unit_test(test_a_process_lives_while_one_of_its_threads_does),
