@@ -78,10 +78,11 @@ static void on_change(void *user, const Gavel__Change *change, uint64_t revision
         campaign_all(client_load, CLIENT_LOAD_OWN);
 }
 
-static void on_session_lost(void *user)
+static void on_session_lost(void *user, uint64_t number)
 {
     const struct client_load_connection *connection = user;
 
+    (void)number;
     if (connection->client_load->plan->board)
         atomic_fetch_add(&connection->client_load->plan->board->lost, 1);
     if (connection->client_load->plan->is_candidate)

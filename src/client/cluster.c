@@ -139,11 +139,11 @@ static void tell(struct cluster_link *cluster, const struct client_action *actio
         break;
     case CLIENT_DO_DEADLINE:
         if (events->deadline)
-            events->deadline(events->user, action->at);
+            events->deadline(events->user, action->number, action->at);
         break;
     case CLIENT_DO_SESSION_LOST:
         if (events->session_lost)
-            events->session_lost(events->user);
+            events->session_lost(events->user, action->number);
         break;
     case CLIENT_DO_CLOSED:
         if (events->closed)

@@ -42,10 +42,21 @@ GAVEL_CHECKED enum gavel_status cluster_link_target_parse(const char *text,
 
 struct cluster_link;
 
+/* A session for a link that was made without. */
+struct cluster_link_session_options {
+    uint32_t ttl_ms; /* overridden by that of the target */
+    gavel_ns silence;
+    const struct table_process *process; /* NULL: not sent */
+    bool is_paced;                       /* see cluster_link_taken() */
+    /* The id of the session is written here before it is first sent, and so is that of each later one; NULL:
+     * nowhere. Borrowed. */
+    _Atomic uint64_t *noted;
+};
+
 struct cluster_link_events {
-    /* The deadline of the session has moved; 0: there is no session. */
-    void (*deadline)(void *user, gavel_ns deadline);
-    void (*session_lost)(void *user);
+    /* The deadline of that session (client_session_number()) has moved; 0: there is none any more. */
+    void (*deadline)(void *user, uint64_t number, gavel_ns deadline);
+    void (*session_lost)(void *user, uint64_t number);
     /* NULL if not wanted. `trouble` is "" when it is up. */
     void (*state)(void *user, enum client_state state, const char *trouble);
     void (*closed)(void *user); /* cluster_link_close() is done */
@@ -99,7 +110,24 @@ uint64_t cluster_link_watch(struct cluster_link *cluster, const char *group, con
                             uint64_t after_revision, cluster_link_change_cb callback, void *user);
 void cluster_link_unwatch(struct cluster_link *cluster, uint64_t watch);
 
+/*
+ * Opens a session; once, and only on a link that has none. ERR_INVALID: the time to live.
+ * If it is paced, a keep-alive is sent only after cluster_link_taken() has said that the deadline of the one
+ * before has reached whoever works by it.
+ */
+GAVEL_CHECKED enum gavel_status cluster_link_open_session(struct cluster_link *cluster,
+                                                          const struct cluster_link_session_options *options,
+                                                          struct gavel_error *error);
+void cluster_link_taken(struct cluster_link *cluster);
+
+/* What proves to the cluster that the sessions of this link are ours. Random; another may be set before
+ * anything was sent, to act on sessions of a process that is dead. */
+void cluster_link_secret(const struct cluster_link *cluster, uint8_t ret_secret[CLIENT_SECRET_BYTES]);
+void cluster_link_set_secret(struct cluster_link *cluster, const uint8_t secret[CLIENT_SECRET_BYTES]);
+
 uint64_t cluster_link_session(const struct cluster_link *cluster);
+uint64_t cluster_link_session_number(const struct cluster_link *cluster); /* as client_session_number() */
+gavel_ns cluster_link_session_lasts(const struct cluster_link *cluster);  /* as client_session_lasts() */
 gavel_ns cluster_link_deadline(const struct cluster_link *cluster);
 const char *cluster_link_trouble(const struct cluster_link *cluster);
 bool cluster_link_is_refused(

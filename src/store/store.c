@@ -247,6 +247,32 @@ void store_wait(struct store *store, const char *group, uint64_t version, gavel_
         poll_version(store, group, version, until);
 }
 
+enum gavel_status store_open_session(struct store *store, const struct store_session_options *options,
+                                     struct gavel_error *error)
+{
+    if (!store->driver->open_session)
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED, "a store of %s has no sessions",
+                         store->driver->scheme);
+    return tell(store->driver->open_session(store, options, error), error);
+}
+
+bool store_news(struct store *store, struct store_news *ret_news)
+{
+    if (!store->driver->news)
+        return false;
+    memset(ret_news, 0, sizeof *ret_news);
+    return store->driver->news(store, ret_news);
+}
+
+enum gavel_status store_close_dead(struct store *store, const struct store_session_key *key,
+                                   gavel_ns give_up_at, struct gavel_error *error)
+{
+    if (!store->driver->close_dead)
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED, "a store of %s has no sessions",
+                         store->driver->scheme);
+    return tell(store->driver->close_dead(store, key, give_up_at, error), error);
+}
+
 int store_push_fd(struct store *store) { return store->driver->push_fd ? store->driver->push_fd(store) : -1; }
 
 void store_watch(struct store *store, const char *group, bool is_on)

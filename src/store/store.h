@@ -50,6 +50,46 @@ struct store_capabilities {
 };
 
 #define STORE_ADDRESS_SIZE 46 /* of a numeric address without a port */
+#define STORE_SECRET_BYTES 16
+
+/*
+ * Names the session of a store object, and proves that it is ours. The driver
+ * writes it before the request that opens that session is sent, so that a guard
+ * with which it shares this memory finds it whenever the process dies.
+ */
+struct store_session_key {
+    uint8_t secret[STORE_SECRET_BYTES];
+    _Atomic uint32_t is_known; /* the rest was written */
+    _Atomic uint64_t session;  /* its name in the store; no number of struct store_session */
+};
+
+/* Of the session of a store object. */
+struct store_session_options {
+    gavel_ms lease_ms; /* its mandates last at least so long, by our clock, from the send of a keep-alive */
+    int drift_ppm;
+    /* The store is told which process has it, and may end it when that process is dead. */
+    bool names_process;
+    struct store_session_key *key; /* borrowed until store_close(); NULL: nobody closes it for us */
+};
+
+/* What a store with sessions tells unasked, in the order in which it happened. */
+enum store_news_kind {
+    STORE_NEWS_SESSION,  /* another session is open, or none */
+    STORE_NEWS_DEADLINE, /* the same session is known to be open for longer */
+    STORE_NEWS_RECORD,   /* a group as the store shows it, in this session */
+    STORE_NEWS_HINT,     /* the group may have changed: read it */
+};
+
+struct store_news {
+    enum store_news_kind kind;
+    struct store_session session; /* as it stands at this point in the order, with every kind */
+    char group[NAME_MAX_BYTES + 1];
+    /* RECORD: see CANDIDATE_TOLD in core/candidate/candidate.h */
+    bool is_found;
+    bool is_ours;
+    uint64_t revision;
+    struct record record;
+};
 
 struct store_driver {
     const char *scheme;  /* "sqlite" */
@@ -75,6 +115,12 @@ struct store_driver {
      * `until`; NULL: store_wait() polls.
      */
     void (*wait)(struct store *store, const char *group, uint64_t version, gavel_ns until);
+    /* See store_open_session(), store_news() and store_close_dead(); NULL without has_sessions. */
+    enum gavel_status (*open_session)(struct store *store, const struct store_session_options *options,
+                                      struct gavel_error *error);
+    bool (*news)(struct store *store, struct store_news *ret_news);
+    enum gavel_status (*close_dead)(struct store *store, const struct store_session_key *key,
+                                    gavel_ns give_up_at, struct gavel_error *error);
     void (*close)(struct store *store);
     /*
      * Push, for drivers with has_push; else NULL. These three may be called
@@ -156,6 +202,36 @@ GAVEL_CHECKED enum gavel_status store_call(struct store *store, const struct sto
 
 /* Waits until the group's record may differ from `version` (0: none), or until `until`. May return early. */
 void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+
+/*
+ * Begins the session of this store object, which store_close() ends; news tell
+ * when it is open. If it is lost another is opened by itself. Once per object.
+ * ERR_INVALID: no such session can be had; *error says why. ERR_STATE: it was
+ * begun already. ERR_STORE_UNSUPPORTED: the store has no sessions.
+ */
+GAVEL_CHECKED enum gavel_status store_open_session(struct store *store,
+                                                   const struct store_session_options *options,
+                                                   struct gavel_error *error);
+
+/*
+ * Takes the next piece of news; false: there is none. From one thread, which
+ * may be another than that of store_run(); store_push_fd() is readable while
+ * there is some. What is shown by a reply to store_run() is also told before
+ * that reply, as far as it concerns the session.
+ *
+ * Keep-alives go on only while their news are taken, so that a process that
+ * hangs does not keep what it cannot lead.
+ */
+bool store_news(struct store *store, struct store_news *ret_news);
+
+/*
+ * Ends the session of a dead process, whose guard has its key: what it held is
+ * told to be lost, and granted to others. Must be called only when nothing of
+ * the work is left. OK: it is closed, also if it was so before. Blocks until
+ * `give_up_at` at the latest.
+ */
+GAVEL_CHECKED enum gavel_status store_close_dead(struct store *store, const struct store_session_key *key,
+                                                 gavel_ns give_up_at, struct gavel_error *error);
 
 /* Push (struct store_driver). For drivers without it: -1, and nothing happens. */
 int store_push_fd(struct store *store);

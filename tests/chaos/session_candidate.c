@@ -115,10 +115,11 @@ static void done(void *user, enum gavel_status status, const char *message,
         candidate->session = 0;
 }
 
-static void session_lost(void *user)
+static void session_lost(void *user, uint64_t number)
 {
     struct candidate *candidate = user;
 
+    (void)number;
     give_up(candidate, "has lost its session, and with it epoch");
     candidate->session = 0;
 }

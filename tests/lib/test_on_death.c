@@ -90,19 +90,91 @@ static void test_mandate_is_read_only_under_the_epoch_it_was_noted_for(void **st
 
     (void)state;
     assert_non_null(entry);
-    assert_false(on_death_read_mandate(entry, 7, &stop_at, &deadline));
-    assert_false(on_death_read_mandate(entry, 0, &stop_at, &deadline));
+    assert_false(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
+    assert_false(on_death_read_mandate(on_death, entry, 0, &stop_at, &deadline));
     on_death_note_mandate(entry, 7, 100, 200);
-    assert_false(on_death_read_mandate(entry, 6, &stop_at, &deadline));
+    assert_false(on_death_read_mandate(on_death, entry, 6, &stop_at, &deadline));
     assert_int_equal(stop_at, -1); /* untouched */
-    assert_true(on_death_read_mandate(entry, 7, &stop_at, &deadline));
+    assert_true(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
     assert_int_equal(stop_at, 100);
     assert_int_equal(deadline, 200);
     on_death_note_mandate(entry, 8, 300, 400);
-    assert_false(on_death_read_mandate(entry, 7, &stop_at, &deadline));
+    assert_false(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
     on_death_note_stopped(entry);
-    assert_false(on_death_read_mandate(entry, 8, &stop_at, &deadline));
+    assert_false(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
     on_death_give_back(entry);
+    on_death_free(on_death);
+}
+
+static void test_mandate_of_a_session_follows_its_deadline(void **state)
+{
+    struct on_death *on_death = new_on_death("memory:x");
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
+    gavel_ns stop_at = -1, deadline = -1;
+
+    (void)state;
+    on_death_note_session_mandate(entry, 7, 40, 30, 10, NEVER);
+    assert_false(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline)); /* no session yet */
+    on_death_note_session(on_death, 40, 1000);
+    assert_true(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
+    assert_int_equal(stop_at, 970);
+    assert_int_equal(deadline, 990);
+    on_death_note_session(on_death, 40, 2000);
+    assert_true(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
+    assert_int_equal(stop_at, 1970);
+    on_death_note_session_mandate(entry, 8, 40, 30, 10, 1500); /* a new epoch, which ends by itself */
+    assert_true(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
+    assert_int_equal(stop_at, 1480);
+    assert_int_equal(deadline, 1500);
+    on_death_note_session(on_death, 41, 9000);
+    assert_false(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
+    on_death_note_mandate(entry, 8, 1470, 1490); /* the time that its work has left */
+    assert_true(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
+    assert_int_equal(deadline, 1490);
+    on_death_note_stopped(entry);
+    assert_false(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
+    on_death_note_session(NULL, 1, 1);
+    on_death_note_session_mandate(NULL, 1, 1, 1, 1, NEVER);
+    on_death_free(on_death);
+}
+
+/* One process writes as fast as it can, this one reads: a deadline belongs to the number it is read under. */
+static void test_reader_never_sees_the_deadline_of_another_session(void **state)
+{
+    struct on_death *on_death = new_on_death("memory:x");
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
+    uint64_t seen = 0;
+    gavel_ns limit;
+    pid_t pid;
+
+    (void)state;
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        for (uint64_t number = 1;; number++) { /* until it is killed */
+            gavel_ns base = (gavel_ns)number * 1000;
+
+            on_death_note_session(on_death, number, base + 500);
+            on_death_note_session_mandate(entry, number, number, 200, 100, NEVER);
+            on_death_note_session(on_death, number, base + 900);
+            on_death_note_mandate(entry, number, base + 100, base + 200);
+        }
+    }
+    limit = clock_now() + 20 * NS_PER_S;
+    while (seen < 20000 && clock_now() < limit) {
+        uint64_t epoch = atomic_load(&entry->epoch);
+        gavel_ns stop_at, deadline;
+
+        if (!on_death_read_mandate(on_death, entry, epoch, &stop_at, &deadline))
+            continue;
+        seen++;
+        assert_int_equal(stop_at / 1000, epoch);
+        assert_int_equal(deadline / 1000, epoch);
+        assert_int_equal(deadline - stop_at, 100);
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(seen > 0);
     on_death_free(on_death);
 }
 
@@ -134,7 +206,7 @@ static void test_reader_in_another_process_never_sees_instants_of_another_epoch(
         uint64_t epoch = atomic_load(&entry->epoch);
         gavel_ns stop_at, deadline;
 
-        if (!on_death_read_mandate(entry, epoch, &stop_at, &deadline))
+        if (!on_death_read_mandate(on_death, entry, epoch, &stop_at, &deadline))
             continue;
         seen++;
         assert_int_equal(stop_at / 1000, epoch);
@@ -183,7 +255,7 @@ static void test_will_in_a_file_is_read_by_another_mapping(void **state)
     on_death_note_mandate(on_death_take(on_death, "jobs", "a"), 3, 10, 20);
     assert_int_equal(ftruncate(fd, 1), -1); /* sealed */
     assert_int_equal(on_death_map_file(fd, &other), GAVEL_OK);
-    assert_true(on_death_read_mandate(&other->entries[0], 3, &stop_at, &deadline));
+    assert_true(on_death_read_mandate(other, &other->entries[0], 3, &stop_at, &deadline));
     assert_string_equal(other->entries[0].group, "jobs");
     on_death_free(other);
     on_death->format = ON_DEATH_FORMAT + 1;
@@ -383,7 +455,7 @@ static void look_when_elected(struct gavel_candidate *candidate, uint64_t epoch,
     gavel_ns stop_at = 0;
 
     (void)candidate;
-    (void)on_death_read_mandate(look->entry, epoch, &stop_at, &look->elected_deadline);
+    (void)on_death_read_mandate(look->on_death, look->entry, epoch, &stop_at, &look->elected_deadline);
     pthread_mutex_lock(&look->recorder.mutex);
     look->recorder.elected++;
     look->recorder.epoch = epoch;
@@ -397,7 +469,8 @@ static void look_when_demoted(struct gavel_candidate *candidate, enum gavel_reas
     gavel_ns stop_at = 0;
 
     (void)candidate;
-    (void)on_death_read_mandate(look->entry, look->recorder.epoch, &stop_at, &look->demoted_deadline);
+    (void)on_death_read_mandate(look->on_death, look->entry, look->recorder.epoch, &stop_at,
+                                &look->demoted_deadline);
     pthread_mutex_lock(&look->recorder.mutex);
     look->demoted_at = clock_now();
     look->recorder.reason = reason;
@@ -510,9 +583,10 @@ static void test_work_goes_on_under_its_first_epoch_when_the_mandate_gets_a_new_
     look_start(&look, scene, &settings);
     assert_true(comes_true(has_new_epoch, &look, LIMIT_MS));
     assert_int_equal(recorder_count(&look.recorder, &look.recorder.elected), 1);
-    assert_true(on_death_read_mandate(look.entry, look.recorder.epoch, &stop_at, &deadline));
+    assert_true(on_death_read_mandate(look.on_death, look.entry, look.recorder.epoch, &stop_at, &deadline));
     assert_true(deadline > look.elected_deadline);
-    assert_false(on_death_read_mandate(look.entry, gavel_epoch(look.candidate), &stop_at, &deadline));
+    assert_false(
+        on_death_read_mandate(look.on_death, look.entry, gavel_epoch(look.candidate), &stop_at, &deadline));
     assert_int_equal(gavel_close(look.gavel), GAVEL_OK);
     look_done(&look);
 }
@@ -522,6 +596,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_mandate_is_read_only_under_the_epoch_it_was_noted_for),
+        TEST(test_mandate_of_a_session_follows_its_deadline),
+        TEST(test_reader_never_sees_the_deadline_of_another_session),
         TEST(test_reader_in_another_process_never_sees_instants_of_another_epoch),
         TEST(test_entries_are_used_again_and_run_out),
         TEST(test_will_in_a_file_is_read_by_another_mapping),

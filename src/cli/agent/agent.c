@@ -61,8 +61,8 @@ static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reas
     if (!agent->waits_for_program)
         return;
     drain_look(&agent->drain, &view);
-    if (agent->on_death &&
-        !on_death_read_mandate(&agent->on_death->entries[0], view.first, &stop_at, &deadline))
+    if (agent->on_death && !on_death_read_mandate(agent->on_death, &agent->on_death->entries[0], view.first,
+                                                  &stop_at, &deadline))
         return;                                /* it is over already: nothing is gained by waiting */
     (void)drain_wait(&agent->drain, deadline); /* the library tells of an overrun, if it is one */
 }

@@ -81,8 +81,8 @@ static json_t *stopping_json(struct agent *agent, gavel_ns now, bool is_event)
     drain_look(&agent->drain, &view);
     if (!agent->waits_for_program || !view.is_stopping)
         return json_null();
-    if (!agent->on_death ||
-        !on_death_read_mandate(&agent->on_death->entries[0], view.first, &stop_at, &deadline))
+    if (!agent->on_death || !on_death_read_mandate(agent->on_death, &agent->on_death->entries[0], view.first,
+                                                   &stop_at, &deadline))
         deadline = now;
     json = json_object();
     json_put_number(json, "epoch", (int64_t)view.newest);

@@ -35,7 +35,8 @@ static gavel_ns stop_limit(const struct runner *runner)
     if (!runner->cli->config.enabled)
         deadline =
             clock_now() + spec->stop_grace + (spec->rules.has_on_demoted ? spec->rules.hook_timeout : 0);
-    else if (!on_death_read_mandate(&runner->on_death->entries[0], runner->run_epoch, &stop_at, &deadline))
+    else if (!on_death_read_mandate(runner->on_death, &runner->on_death->entries[0], runner->run_epoch,
+                                    &stop_at, &deadline))
         deadline = clock_now() + spec->stop_grace;
     return deadline + LATE_LIMIT;
 }
@@ -148,7 +149,8 @@ bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gave
     const struct runner *runner = user;
 
     if (runner->cli->config.enabled)
-        return on_death_read_mandate(&runner->on_death->entries[0], epoch, ret_stop_at, ret_deadline);
+        return on_death_read_mandate(runner->on_death, &runner->on_death->entries[0], epoch, ret_stop_at,
+                                     ret_deadline);
     *ret_stop_at = *ret_deadline = FAR_AWAY;
     return true;
 }

@@ -151,6 +151,9 @@ static void take(struct client *client, const struct client_event *event)
     case CLIENT_UNWATCH:
         client_watch_end(client, event->watch.watch);
         break;
+    case CLIENT_OPEN:
+    case CLIENT_TAKEN:
+        break;
     case CLIENT_CLOSE:
         client_session_close(client);
         break;

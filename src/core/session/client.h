@@ -22,7 +22,11 @@
  * session is gone meanwhile the outcome is told as ERR_SESSION_GONE: unknown.
  * Campaigns that wait for the session go with its opening, in one request.
  *
- * Without a session (ttl_ms 0) a client only asks and watches.
+ * Without a session (ttl_ms 0) a client only asks and watches, until OPEN asks for one.
+ *
+ * Paced keep-alives. A client that runs in a thread of its own would keep the session of a process that does
+ * nothing any more. If it is paced, it sends the next keep-alive only after the caller has TAKEN the deadline
+ * that the one before gave.
  */
 #ifndef CORE_SESSION_CLIENT_H
 #define CORE_SESSION_CLIENT_H
@@ -54,6 +58,15 @@ struct client_settings {
     struct table_process process; /* pid 0: not told */
 };
 
+/* A session for a client that was made without; see struct client_settings. */
+struct client_open {
+    uint32_t ttl_ms; /* not 0 */
+    gavel_ns silence;
+    uint64_t session;
+    struct table_process process;
+    bool is_paced;
+};
+
 enum client_state { CLIENT_AWAY, CLIENT_GREETING, CLIENT_OPENING, CLIENT_UP, CLIENT_CLOSED };
 
 enum client_event_kind {
@@ -65,6 +78,8 @@ enum client_event_kind {
     CLIENT_ASK,       /* answered by ANSWER with `token`; copied */
     CLIENT_WATCH,     /* begins; `watch` is a number of the caller's; kept over reconnects */
     CLIENT_UNWATCH,
+    CLIENT_OPEN,  /* a session from now on; once, and only if the client was made without */
+    CLIENT_TAKEN, /* the caller has the newest deadline */
     CLIENT_CLOSE, /* ends the session: CLOSED comes when the cluster has it, or the deadline has passed */
 };
 
@@ -95,6 +110,7 @@ struct client_event {
             bool is_of_session;
             uint64_t after_revision; /* 0: from now on */
         } watch;
+        struct client_open open; /* must be valid as settings are */
     };
 };
 
@@ -129,6 +145,7 @@ struct client_action {
     const Gavel__Change *change;
     uint64_t revision;
     gavel_ns at;
+    uint64_t number; /* DEADLINE, SESSION_LOST: the session that it is about, as in client_session_number() */
 };
 
 struct client_actions {
@@ -167,6 +184,8 @@ uint64_t client_session_number(const struct client *client);
  * out, and the session have expired, before it was opened by the copy that was answered.
  */
 bool client_is_own(const struct client *client, uint64_t session, uint64_t revision);
+/* From the send of a keep-alive to the deadline that its answer gives; 0: it is to have no session. */
+gavel_ns client_session_lasts(const struct client *client);
 gavel_ns client_deadline(const struct client *client);   /* 0: there is no open session */
 const char *client_trouble(const struct client *client); /* why it is not up, for people; "" */
 /* Every node that there is has refused us, one after the other; the trouble is what the last of them said. It

@@ -9,11 +9,14 @@
  *   mandate   no epoch · instants · epoch        instants are never read under another epoch
  *   later     deadline, then stop_at             so that stop_at is not after the deadline
  *   sooner    stop_at, then deadline             for whoever reads them in between
+ *   session   no number · deadline · number      a deadline is never read under another number
  *
  * Dying in between leaves "nothing to release" or "no mandate". The first
  * costs the lease, the second stops work that nobody could go on renewing.
  */
 #include "lib/guard/on_death.h"
+
+#include "base/assert.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,15 +158,15 @@ void on_death_note_claim(struct on_death_entry *entry, struct nonce nonce)
     atomic_store(&entry->is_used, 1);
 }
 
-void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
+/* Fills in an entry under its epoch, so that no reader takes a mixture of two mandates for one. */
+static void note(struct on_death_entry *entry, uint64_t epoch, uint64_t session, gavel_ns stop_at,
+                 gavel_ns deadline)
 {
-    bool is_same;
+    bool is_same = atomic_load(&entry->epoch) == epoch && atomic_load(&entry->session) == session;
 
-    if (!entry)
-        return;
-    is_same = atomic_load(&entry->epoch) == epoch;
     if (!is_same)
         atomic_store(&entry->epoch, 0);
+    atomic_store(&entry->session, session);
     if (stop_at < atomic_load(&entry->stop_at)) {
         atomic_store(&entry->stop_at, stop_at);
         atomic_store(&entry->deadline, deadline);
@@ -175,6 +178,42 @@ void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_n
         atomic_store(&entry->epoch, epoch);
 }
 
+void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
+{
+    if (entry)
+        note(entry, epoch, 0, stop_at, deadline);
+}
+
+void on_death_note_session_mandate(struct on_death_entry *entry, uint64_t epoch, uint64_t session,
+                                   gavel_ns stop_lead, gavel_ns margin, gavel_ns term_ends_at)
+{
+    gavel_ns grace = stop_lead - margin;
+
+    if (!entry)
+        return;
+    ASSERT(session != 0 && grace >= 0);
+    if (atomic_load(&entry->stop_lead) != stop_lead || atomic_load(&entry->margin) != margin) {
+        atomic_store(&entry->epoch, 0);
+        atomic_store(&entry->stop_lead, stop_lead);
+        atomic_store(&entry->margin, margin);
+    }
+    note(entry, epoch, session, term_ends_at == NEVER ? NEVER : term_ends_at - grace, term_ends_at);
+}
+
+void on_death_note_session(struct on_death *on_death, uint64_t session, gavel_ns deadline)
+{
+    bool is_same;
+
+    if (!on_death)
+        return;
+    is_same = atomic_load(&on_death->session) == session;
+    if (!is_same)
+        atomic_store(&on_death->session, 0);
+    atomic_store(&on_death->session_deadline, deadline);
+    if (!is_same)
+        atomic_store(&on_death->session, session);
+}
+
 void on_death_note_stopped(struct on_death_entry *entry)
 {
     if (!entry)
@@ -182,18 +221,37 @@ void on_death_note_stopped(struct on_death_entry *entry)
     atomic_store(&entry->epoch, 0);
     atomic_store(&entry->stop_at, 0);
     atomic_store(&entry->deadline, 0);
+    atomic_store(&entry->session, 0);
 }
 
-bool on_death_read_mandate(const struct on_death_entry *entry, uint64_t epoch, gavel_ns *ret_stop_at,
-                           gavel_ns *ret_deadline)
+/* The deadline of a session, if it is the one that is open. */
+static bool read_session(const struct on_death *on_death, uint64_t session, gavel_ns *ret_deadline)
 {
-    gavel_ns stop_at, deadline;
+    if (atomic_load(&on_death->session) != session)
+        return false;
+    *ret_deadline = atomic_load(&on_death->session_deadline);
+    return atomic_load(&on_death->session) == session;
+}
+
+bool on_death_read_mandate(const struct on_death *on_death, const struct on_death_entry *entry,
+                           uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline)
+{
+    gavel_ns stop_at, deadline, lasts;
+    uint64_t session;
 
     if (epoch == 0 || atomic_load(&entry->epoch) != epoch)
         return false;
+    session = atomic_load(&entry->session);
     stop_at = atomic_load(&entry->stop_at);
     deadline = atomic_load(&entry->deadline);
-    if (atomic_load(&entry->epoch) != epoch || deadline == 0)
+    if (session != 0) {
+        if (!read_session(on_death, session, &lasts))
+            return false;
+        stop_at = ns_min(stop_at, lasts - atomic_load(&entry->stop_lead));
+        deadline = ns_min(deadline, lasts - atomic_load(&entry->margin));
+    }
+    /* A mandate that outlives its session keeps its epoch. */
+    if (atomic_load(&entry->session) != session || atomic_load(&entry->epoch) != epoch || deadline == 0)
         return false;
     *ret_stop_at = ns_min(stop_at, deadline);
     *ret_deadline = deadline;

@@ -11,11 +11,16 @@
  *
  * The entry also has the mandate's instants, for a guard that has to end the
  * work in time although the process no longer runs.
+ *
+ * In a store with sessions there is one thing to release: the session, whose
+ * key is here. Mandates last as long as the session, so their instants follow
+ * from its deadline, which is written once for all of them.
  */
 #ifndef LIB_GUARD_ON_DEATH_H
 #define LIB_GUARD_ON_DEATH_H
 
 #include "base/record.h"
+#include "store/store.h"
 
 #include <gavel/gavel.h>
 
@@ -25,13 +30,16 @@
 #define ON_DEATH_ENTRIES_MAX 16384 /* groups beyond that are left to their leases */
 
 /* The layout of the memory; the number changes with it, since the guard may be another program. */
-#define ON_DEATH_FORMAT 1
+#define ON_DEATH_FORMAT 2
 
 struct on_death_entry {
     _Atomic uint32_t is_used;       /* 0: nothing to release */
     _Atomic uint64_t epoch;         /* that the work was started under; 0: no work */
-    _Atomic gavel_ns stop_at;       /* of its mandate: the work must begin to stop */
-    _Atomic gavel_ns deadline;      /* of its mandate: the work has stopped */
+    _Atomic gavel_ns stop_at;       /* of its mandate: the work must begin to stop … */
+    _Atomic gavel_ns deadline;      /* … and has stopped; of a session: not after these, whatever it says */
+    _Atomic uint64_t session;       /* not 0: the mandate lasts as long as that session … */
+    _Atomic gavel_ns stop_lead;     /* … the work must begin to stop so long before its deadline … */
+    _Atomic gavel_ns margin;        /* … and has stopped so long before it */
     struct nonce nonce;             /* of the newest claim; complete if is_used */
     gavel_ms candidate_timeout_ms;  /* of the group: candidates silent for longer are not rung; 0: a minute */
     char group[NAME_MAX_BYTES + 1]; /* "": the entry is free */
@@ -40,7 +48,10 @@ struct on_death_entry {
 
 struct on_death {
     uint32_t format;
-    _Atomic uint32_t count; /* entries ever taken */
+    _Atomic uint32_t count;            /* entries ever taken */
+    struct store_session_key key;      /* the driver of the store writes it */
+    _Atomic uint64_t session;          /* the number of the one that is open; 0: none */
+    _Atomic gavel_ns session_deadline; /* that it has */
     char store[ON_DEATH_STORE_MAX];
     uint32_t capacity; /* of entries */
     struct on_death_entry entries[];
@@ -77,6 +88,21 @@ void on_death_note_claim(struct on_death_entry *entry, struct nonce nonce);
  */
 void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline);
 
+/*
+ * The same for a mandate that lasts as long as a session: not beyond
+ * term_ends_at, NEVER if it has no end of its own. stop_lead is not less than
+ * the margin.
+ */
+void on_death_note_session_mandate(struct on_death_entry *entry, uint64_t epoch, uint64_t session,
+                                   gavel_ns stop_lead, gavel_ns margin, gavel_ns term_ends_at);
+
+/*
+ * Which session is open (0: none), and until when that is known. If it is
+ * another one, the mandates of the one before are over for their readers: what
+ * may still be done under them is noted first, by on_death_note_mandate(). Safe on NULL.
+ */
+void on_death_note_session(struct on_death *on_death, uint64_t session, gavel_ns deadline);
+
 /* The work has stopped: none is done under any mandate. */
 void on_death_note_stopped(struct on_death_entry *entry);
 
@@ -85,10 +111,8 @@ void on_death_note_stopped(struct on_death_entry *entry);
  * nothing written, if there is none or it is being replaced: then no work of
  * that epoch may go on. stop_at is never after the deadline. Any process.
  */
-bool on_death_read_mandate(const struct on_death_entry *entry, uint64_t epoch, gavel_ns *ret_stop_at,
-                           gavel_ns *ret_deadline);
-
-struct store;
+bool on_death_read_mandate(const struct on_death *on_death, const struct on_death_entry *entry,
+                           uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 
 /*
  * Releases what the dead process held and rings the others. `store` is one that

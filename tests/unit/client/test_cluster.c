@@ -96,19 +96,21 @@ static int tear_down(void **state)
         }                                                                                                    \
     } while (0)
 
-static void on_deadline(void *user, gavel_ns deadline)
+static void on_deadline(void *user, uint64_t number, gavel_ns deadline)
 {
     struct world *world = user;
 
+    (void)number;
     assert_false(world->is_in_call);
     world->deadline = deadline;
     world->deadlines++;
 }
 
-static void on_lost(void *user)
+static void on_lost(void *user, uint64_t number)
 {
     struct world *world = user;
 
+    (void)number;
     assert_false(world->is_in_call);
     world->lost++;
 }
