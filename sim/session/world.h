@@ -155,7 +155,7 @@ struct candidacy {
     bool is_asking;         /* a campaign or a claim is under way */
     bool is_leaving;        /* a withdrawal or a release is under way */
     bool is_looking;
-    bool must_look; /* again, soon: the last look showed nothing, or what is old */
+    bool must_look; /* again, soon: there was no room to, or the last look showed nothing, or what is old */
     uint64_t told;  /* the newest revision that its watch has told */
     bool is_ineligible;
     int32_t priority;
@@ -361,6 +361,8 @@ bool program_is_frozen(const struct program *program);
 void program_clear(struct program *program);
 
 /* pending.c: what programs ask, and the outcome */
+/* Whether one more can wait for its outcome: what is refused for want of room was never asked. */
+bool pending_has_room(const struct program *program);
 uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigned group, const Gavel__Op *op,
                         uint64_t value);
 void pending_ask(struct program *program, enum pending_kind kind, unsigned group);
