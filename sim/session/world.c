@@ -202,17 +202,30 @@ static bool is_told(struct testbed *testbed, const struct program *program)
     return raft_config_find(&leader->node.raft.config, cluster->hosts[program->connection->slot].id);
 }
 
+bool testbed_is_reachable(struct testbed *testbed)
+{
+    struct cluster *cluster = testbed->cluster;
+    const struct host *leader = cluster_leader(cluster);
+
+    for (unsigned i = 0; i < testbed->profile.cluster.nodes; i++)
+        if (cluster->healed & 1U << i &&
+            (!leader || raft_config_find(&leader->node.raft.config, cluster->hosts[i].id)))
+            return true;
+    return false;
+}
+
 /* The last look: everybody has had time to find a leader, and to hear of it. */
 static void end(struct testbed *testbed)
 {
     gavel_ns now = testbed->cluster->now;
+    bool is_reachable = testbed_is_reachable(testbed);
     unsigned alive = 0;
     unsigned leased = 0;
 
     for (unsigned i = 0; i < testbed->profile.programs; i++) {
         const struct program *program = &testbed->programs[i];
 
-        if (!program->is_alive || program->is_closing || !is_told(testbed, program))
+        if (!program->is_alive || program->is_closing || !is_reachable || !is_told(testbed, program))
             continue;
         alive |= 1U << i;
         for (unsigned group = 0; group < testbed->profile.groups; group++)

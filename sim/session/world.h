@@ -290,6 +290,11 @@ static inline gavel_ns testbed_length(struct testbed *testbed, unsigned stream, 
     return fault_length(&testbed->streams[stream], low, high);
 }
 
+/*
+ * After the heal: whether programs can find the cluster. They know the nodes that it began with, and nobody
+ * tells them of others; so one of these must have healed, and be a member still.
+ */
+bool testbed_is_reachable(struct testbed *testbed);
 /* The name of a group. */
 const char *testbed_group_name(unsigned group);
 /* By its name; GROUPS_MAX: none of ours. */

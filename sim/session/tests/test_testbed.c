@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the findings of the testbed rest on: a run without faults has none, and
- * a program gives up only what it can say that it gives up.
+ * What the findings of the testbed rest on: a run without faults has none, a
+ * program gives up only what it can say that it gives up, and programs are
+ * expected to find only nodes that they know.
  */
 
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "sim/raft/members.h"
 #include "sim/session/world.h"
 
 #define DURATION (4 * NS_PER_S)
@@ -134,6 +136,35 @@ static void test_a_look_without_room_is_made_later(void **state)
     assert_false(candidacy->must_look);
 }
 
+static void test_programs_find_only_healed_members_among_those_they_know(void **state)
+{
+    struct testbed *testbed = *state;
+    struct cluster *cluster = testbed->cluster;
+    struct profile profile;
+    struct host *first = &cluster->hosts[0];
+
+    cluster_profile_plain(&profile, 4, 500 * NS_PER_US, NS_PER_MS);
+    cluster_begin(cluster, &profile, 7);
+    assert_true(cluster_advance(cluster, 2 * NS_PER_S));
+    host_die(cluster, first, false, "dies");
+    assert_true(cluster_advance(cluster, 4 * NS_PER_S));
+    host_start(cluster, first);
+    assert_true(cluster_advance(cluster, 6 * NS_PER_S));
+    assert_non_null(cluster_worker(cluster));
+    assert_ptr_not_equal(cluster_worker(cluster), first);
+    testbed->profile.cluster.nodes = 1; /* they know of the first node, the others were added */
+    cluster->healed = 0xe;
+    assert_false(testbed_is_reachable(testbed));
+    cluster->healed = 0xf;
+    assert_true(testbed_is_reachable(testbed));
+    assert_true(members_ask(cluster, first, false));
+    assert_true(cluster_advance(cluster, cluster->now + 2 * NS_PER_S));
+    assert_true(host_is_up(first));
+    assert_false(testbed_is_reachable(testbed));
+    testbed->profile.cluster.nodes = 2;
+    assert_true(testbed_is_reachable(testbed));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +174,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_holder_of_a_lease_without_room_for_a_request_does_not_give_up,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_a_look_without_room_is_made_later, begin, end),
+        cmocka_unit_test_setup_teardown(test_programs_find_only_healed_members_among_those_they_know, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
