@@ -69,6 +69,15 @@ struct bench_cluster_status {
     size_t connected; /* peers */
 };
 
+/* What a process has cost so far; zeros if it is gone. */
+struct bench_process_cost {
+    gavel_ns cpu;
+    int64_t rss_kib;
+    int64_t pss_kib;
+};
+
+struct bench_process_cost bench_process_cost_of(pid_t pid);
+
 /* What a node costs: both its processes. */
 struct bench_cluster_cost {
     gavel_ns cpu;
