@@ -141,20 +141,12 @@ static struct client_load_plan candidate_plan(const struct cluster *cluster, boo
     return plan;
 }
 
-static void store_url(const struct cluster *cluster, char url[static CLIENT_LOAD_TARGET_BYTES + 8])
-{
-    char target[CLIENT_LOAD_TARGET_BYTES];
-
-    sessions_target(cluster, false, target);
-    (void)snprintf(url, CLIENT_LOAD_TARGET_BYTES + 8, "gavel://%s", target);
-}
-
 /* The same fault for candidates of both kinds. */
 static enum gavel_status run_both(struct cluster *cluster, enum fault fault, const char *what, struct aim aim)
 {
     struct report *report = &cluster->bench->report;
     struct client_load_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
-    char url[CLIENT_LOAD_TARGET_BYTES + 8], name[96];
+    char url[SESSIONS_URL_BYTES], name[96];
     struct contest ours = {.rig = cluster->rig, .fault = fault, .run = participant_run, .user = url};
     struct contest session = {.rig = cluster->rig, .fault = fault, .run = client_load_run, .user = &plan};
     struct bench_cluster_status said[CLUSTER_NODES];
@@ -163,7 +155,7 @@ static enum gavel_status run_both(struct cluster *cluster, enum fault fault, con
 
     if (status != GAVEL_OK)
         return status;
-    store_url(cluster, url);
+    sessions_url(cluster, url);
     status = run_contest(&ours, cluster->bench->trials);
     if (status == GAVEL_OK)
         status = run_contest(&session, cluster->bench->trials);
