@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define RIG_MAX 12
+#define RIG_MAX 128
 #define RIG_DIRECTORY_MAX 256
 
 struct rig;

@@ -54,14 +54,20 @@ void sessions_url_near(const struct cluster *cluster, size_t node, char url[stat
     (void)snprintf(url, SESSIONS_URL_BYTES, "gavel://%s", target);
 }
 
-enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
-                                 struct client_load_plan *plan)
+enum gavel_status sessions_start_with(struct rig *rig, uint32_t member, const char *name, member_run run,
+                                      void *user)
 {
     struct mark_query query = {.kind = MARK_JOINED, .member = member, .from = rig_mark_count(rig)};
     struct mark ignored;
-    enum gavel_status status = rig_start(rig, member, name, client_load_run, plan, NULL);
+    enum gavel_status status = rig_start(rig, member, name, run, user, NULL);
 
     return status != GAVEL_OK ? status : rig_expect(rig, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
+}
+
+enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
+                                 struct client_load_plan *plan)
+{
+    return sessions_start_with(rig, member, name, client_load_run, plan);
 }
 
 enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter, enum client_load_news news,

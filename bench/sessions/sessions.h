@@ -32,11 +32,16 @@ void sessions_url(const struct cluster *cluster, char url[static SESSIONS_URL_BY
 /* The same with that node first, as sessions_target_near(). */
 void sessions_url_near(const struct cluster *cluster, size_t node, char url[static SESSIONS_URL_BYTES]);
 
+/* Starts a member and waits for its mark JOINED. */
+GAVEL_CHECKED enum gavel_status sessions_start_with(struct rig *rig, uint32_t member, const char *name,
+                                                    member_run run, void *user);
+
 /* Starts a client load and waits until its sessions are open. */
 GAVEL_CHECKED enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
                                                struct client_load_plan *plan);
 
-/* Sends an order to a client load and waits for its news; returns the mark of it. */
+/* Sends an order to a client load, or to one with libgavel, and waits for its news; returns the mark of it.
+ */
 GAVEL_CHECKED enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter,
                                               enum client_load_news news, gavel_ns limit,
                                               struct mark *ret_mark);

@@ -179,7 +179,7 @@ _gavel() {
         [[ $prev != cluster ]] || list+=" demo"
         ;;
     demo) list="$common --sabotage" ;;
-    bench) list="$common --quick --only --trials --servers --gaveld --out" ;;
+    bench) list="$common --quick --only --trials --groups --servers --gaveld --out" ;;
     help) list="$commands $common" ;;
     version) list="$common" ;;
     esac
