@@ -54,19 +54,50 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
     return rig_start(contest->rig, member, name, contest->run, contest->user, NULL);
 }
 
-/* Everybody but the leader knows it. One that has just been started is looked for from `from` on. */
-static enum gavel_status await_standbys(const struct contest *contest, size_t from)
+/*
+ * Whether everybody but the leader knows it, by what was recorded from `from`
+ * on. On a busy machine a leader may lose its mandate without our doing; then
+ * the newest one is the leader.
+ */
+static enum gavel_status look(struct contest *contest, size_t from, bool *ret_is_known)
 {
-    enum gavel_status status = GAVEL_OK;
+    bool knows[RIG_MAX] = {false};
+    size_t count, known = 0;
+    const struct mark *marks = shared_log_marks(contest->rig->shared_log, &count);
 
-    for (uint32_t i = 0; i < contest->members && status == GAVEL_OK; i++) {
-        struct mark_query query = {
-            .kind = MARK_KNOWS, .member = i, .epoch_at_least = contest->leader.epoch, .from = from};
-        struct mark ignored;
-        if (i != contest->leader.member)
-            status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
+    for (size_t i = from; i < count; i++) {
+        if (mark_kind(&marks[i]) == MARK_FAILED)
+            return GAVEL_ERR_IO;
+        if (mark_kind(&marks[i]) == MARK_ELECTED && marks[i].epoch > contest->leader.epoch)
+            contest->leader = marks[i];
     }
-    return status;
+    for (size_t i = from; i < count; i++)
+        if (mark_kind(&marks[i]) == MARK_KNOWS && marks[i].epoch >= contest->leader.epoch)
+            knows[marks[i].member] = true;
+    for (uint32_t i = 0; i < contest->members; i++)
+        known += i == contest->leader.member || knows[i];
+    *ret_is_known = known == contest->members;
+    return GAVEL_OK;
+}
+
+static enum gavel_status await_standbys(struct contest *contest, size_t from)
+{
+    gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
+
+    for (;;) {
+        /* Counted before looking, so that a mark that comes in between ends the wait at once. */
+        uint32_t seen = shared_log_finished(contest->rig->shared_log);
+        bool is_known = false;
+        enum gavel_status status = look(contest, from, &is_known);
+
+        if (status != GAVEL_OK || is_known)
+            return status;
+        if (rig_is_interrupted())
+            return GAVEL_ERR_STOPPED;
+        if (clock_now() >= until)
+            return GAVEL_ERR_TIMEOUT;
+        shared_log_wait(contest->rig->shared_log, seen, until);
+    }
 }
 
 /* *ret_sent_at is right before the signal, or when the leader was about to give up. */
@@ -106,8 +137,9 @@ static enum gavel_status trial(struct contest *contest)
         status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
     if (status != GAVEL_OK)
         return status;
-    /* If nobody came forward the same one may lead again; that is no hand-over. */
-    if (contest->leader.member != victim)
+    /* If nobody came forward the same one may lead again; that is no hand-over. Nor is it one if it had lost
+     * the mandate before. */
+    if (contest->leader.member != victim && contest->leader.at >= sent_at)
         samples_add(&contest->latency, contest->leader.at - sent_at);
     bench_sync(rig, &contest->disk);
     if (contest->fault == FAULT_FREEZE)
