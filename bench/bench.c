@@ -73,6 +73,8 @@ static const struct {
     {"sessions-leader",
      "elections on a cluster: SIGKILL of the cluster's leader while libgavel leads many groups",
      bench_sessions_leader},
+    {"sessions-host", "elections on a cluster: loss of a host with a node and the leading candidate",
+     bench_sessions_host},
     {"sessions-groups", "elections on a cluster: many groups, held by 100 sessions", bench_sessions_groups},
     {"sessions-library", "elections on a cluster: many groups, led by one process with libgavel",
      bench_sessions_library},
@@ -283,7 +285,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     if (only && unknown_section(only))
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -standbys, -resign, -freeze, -node, -leader, -groups, -library, -many, -lookups, -writes, -http; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -standbys, -resign, -freeze, -node, -leader, -host, -groups, -library, -many, -lookups, -writes, -http; stores, or one of stores-kill, -freeze, -load; with commas between several",
             (int)strcspn(unknown_section(only), ","), unknown_section(only));
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);

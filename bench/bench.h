@@ -52,6 +52,7 @@ enum gavel_status bench_sessions_freeze(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_standbys(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_node(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_host(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_leader(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_library(struct bench *bench, struct rig *rig);

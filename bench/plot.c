@@ -34,7 +34,7 @@ static const char curves[] =
     "\"'\")\n"
     "do for [section in 'failover run handover store cluster-kill cluster-kill-all cluster-freeze "
     "cluster-transfer "
-    "cluster-cold cluster-lookups sessions-kill sessions-standbys sessions-many sessions-resign sessions-freeze sessions-node sessions-leader "
+    "cluster-cold cluster-lookups sessions-kill sessions-standbys sessions-many sessions-resign sessions-freeze sessions-node sessions-leader sessions-host "
     "sessions-lookups sessions-writes sessions-http stores-kill stores-freeze'] {\n"
     "    files = list(section)\n"
     "    if (words(files) > 0) {\n"

@@ -70,6 +70,14 @@ GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, cons
                                           void *user, struct gavel_error *error);
 
 /*
+ * Starts a member as process 1 of a pid namespace of its own, with its own
+ * /proc: whatever it starts dies with it at once (namespace.h). ERR_DENIED
+ * unless this process may make one.
+ */
+GAVEL_CHECKED enum gavel_status rig_start_host(struct rig *rig, uint32_t member, const char *name,
+                                               member_run run, void *user, struct gavel_error *error);
+
+/*
  * Starts a program as a member. Its environment has nothing of ours: neither
  * GAVEL_* nor a service manager to notify. Its output goes to rig_log(); if it
  * cannot be executed, that file says so.

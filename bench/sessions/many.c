@@ -12,8 +12,8 @@
 
 #define GROUPS 1000
 #define QUICK_GROUPS 100
-#define PAUSE_NS NS_PER_S /* longer than a third of the time to live: at any moment between two keep-alives  \
-                           */
+/* Longer than a third of the time to live: so a trial begins at any moment between two keep-alives. */
+#define PAUSE_NS NS_PER_S
 #define LAST_MS 40
 
 /* One trial for so many of the quicker ones: each waits until all groups have a standby again. */

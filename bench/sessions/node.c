@@ -129,7 +129,6 @@ static enum gavel_status verify(struct contest *contest)
     struct mark verified;
     enum gavel_status status = sessions_tell(contest->cluster->rig, HOLDER, CLIENT_LOAD_VERIFY,
                                              CLIENT_LOAD_VERIFIED, CLUSTER_LIMIT_NS, &verified);
-
     uint64_t lost = atomic_load(&contest->holders->lost);
 
     if (status != GAVEL_OK)

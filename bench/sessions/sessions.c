@@ -80,6 +80,50 @@ enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter, e
     return rig_expect(rig, &query, clock_now() + limit, ret_mark);
 }
 
+/* Whether everybody but the leader knows it, by what was recorded from `from` on. */
+static enum gavel_status look(const struct rig *rig, uint32_t first, uint32_t members, size_t from,
+                              struct mark *leader, bool *ret_is_known)
+{
+    bool knows[RIG_MAX] = {false};
+    size_t count, known = 0;
+    const struct mark *marks = shared_log_marks(rig->shared_log, &count);
+
+    for (size_t i = from; i < count; i++) {
+        if (mark_kind(&marks[i]) == MARK_FAILED)
+            return GAVEL_ERR_IO;
+        if (mark_kind(&marks[i]) == MARK_ELECTED && marks[i].epoch > leader->epoch)
+            *leader = marks[i];
+    }
+    for (size_t i = from; i < count; i++)
+        if (mark_kind(&marks[i]) == MARK_KNOWS && marks[i].epoch >= leader->epoch)
+            knows[marks[i].member] = true;
+    for (uint32_t i = first; i < first + members; i++)
+        known += i == leader->member || knows[i];
+    *ret_is_known = known == members;
+    return GAVEL_OK;
+}
+
+enum gavel_status sessions_await_standbys(const struct rig *rig, uint32_t first, uint32_t members,
+                                          size_t from, gavel_ns limit, struct mark *leader)
+{
+    gavel_ns until = clock_now() + limit;
+
+    for (;;) {
+        /* Counted before looking, so that a mark that comes in between ends the wait at once. */
+        uint32_t seen = shared_log_finished(rig->shared_log);
+        bool is_known = false;
+        enum gavel_status status = look(rig, first, members, from, leader, &is_known);
+
+        if (status != GAVEL_OK || is_known)
+            return status;
+        if (rig_is_interrupted())
+            return GAVEL_ERR_STOPPED;
+        if (clock_now() >= until)
+            return GAVEL_ERR_TIMEOUT;
+        shared_log_wait(rig->shared_log, seen, until);
+    }
+}
+
 void sessions_wait(const struct rig *rig, gavel_ns until)
 {
     while (clock_now() < until && !rig_is_interrupted())

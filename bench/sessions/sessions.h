@@ -40,11 +40,20 @@ GAVEL_CHECKED enum gavel_status sessions_start_with(struct rig *rig, uint32_t me
 GAVEL_CHECKED enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
                                                struct client_load_plan *plan);
 
-/* Sends an order to a client load, or to one with libgavel, and waits for its news; returns the mark of it.
- */
+/* Sends an order to a client load or a library load and waits for its news; returns the mark of it. */
 GAVEL_CHECKED enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter,
                                               enum client_load_news news, gavel_ns limit,
                                               struct mark *ret_mark);
+
+/*
+ * Waits until all of the members from `first` on but the leader have seen it
+ * lead, by what they recorded from `from` on. On a busy machine a leader may
+ * lose its mandate without our doing; *leader is then the newest one. ERR_IO if
+ * anybody has given up, ERR_TIMEOUT, ERR_STOPPED.
+ */
+GAVEL_CHECKED enum gavel_status sessions_await_standbys(const struct rig *rig, uint32_t first,
+                                                        uint32_t members, size_t from, gavel_ns limit,
+                                                        struct mark *leader);
 
 /* Lets time pass until then, or until a signal asks to end. */
 void sessions_wait(const struct rig *rig, gavel_ns until);

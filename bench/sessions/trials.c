@@ -54,50 +54,9 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
     return rig_start(contest->rig, member, name, contest->run, contest->user, NULL);
 }
 
-/*
- * Whether everybody but the leader knows it, by what was recorded from `from`
- * on. On a busy machine a leader may lose its mandate without our doing; then
- * the newest one is the leader.
- */
-static enum gavel_status look(struct contest *contest, size_t from, bool *ret_is_known)
-{
-    bool knows[RIG_MAX] = {false};
-    size_t count, known = 0;
-    const struct mark *marks = shared_log_marks(contest->rig->shared_log, &count);
-
-    for (size_t i = from; i < count; i++) {
-        if (mark_kind(&marks[i]) == MARK_FAILED)
-            return GAVEL_ERR_IO;
-        if (mark_kind(&marks[i]) == MARK_ELECTED && marks[i].epoch > contest->leader.epoch)
-            contest->leader = marks[i];
-    }
-    for (size_t i = from; i < count; i++)
-        if (mark_kind(&marks[i]) == MARK_KNOWS && marks[i].epoch >= contest->leader.epoch)
-            knows[marks[i].member] = true;
-    for (uint32_t i = 0; i < contest->members; i++)
-        known += i == contest->leader.member || knows[i];
-    *ret_is_known = known == contest->members;
-    return GAVEL_OK;
-}
-
 static enum gavel_status await_standbys(struct contest *contest, size_t from)
 {
-    gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
-
-    for (;;) {
-        /* Counted before looking, so that a mark that comes in between ends the wait at once. */
-        uint32_t seen = shared_log_finished(contest->rig->shared_log);
-        bool is_known = false;
-        enum gavel_status status = look(contest, from, &is_known);
-
-        if (status != GAVEL_OK || is_known)
-            return status;
-        if (rig_is_interrupted())
-            return GAVEL_ERR_STOPPED;
-        if (clock_now() >= until)
-            return GAVEL_ERR_TIMEOUT;
-        shared_log_wait(contest->rig->shared_log, seen, until);
-    }
+    return sessions_await_standbys(contest->rig, 0, contest->members, from, TRIAL_LIMIT_NS, &contest->leader);
 }
 
 /* *ret_sent_at is right before the signal, or when the leader was about to give up. */

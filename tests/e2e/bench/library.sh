@@ -75,12 +75,53 @@ test_the_death_of_the_leader_of_the_cluster_is_measured() {
     drawn sessions-leader
 }
 
+test_the_loss_of_a_host_is_measured() {
+    local part
+    unshare --pid --fork --kill-child --mount-proc true 2>/dev/null || skip "no pid namespace can be made here"
+    bench sessions-host --trials 2
+    for part in "loss of the host of the cluster's leader, to on_elected" "loss of the host of a follower, to on_elected" \
+        "trials in which somebody gave up"; do
+        has "$output" "$part"
+    done
+    same "$(wc -l <"$scratch/out/sessions-host-loss-of-the-host-of-the-cluster-s-leader-to-on-elected.csv")" 3
+    drawn sessions-host
+}
+
+test_without_the_right_to_make_a_namespace_the_loss_of_a_host_is_left_out() {
+    local without=()
+    [[ $(id -u) != 0 ]] || without=(setpriv --bounding-set=-sys_admin)
+    expect 0 "${without[@]}" "$GAVEL" bench --quick --only sessions-host
+    has "$output" "left out: this process may not make a pid namespace; run it as root, on a machine or in a container that allows it"
+}
+
+has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
+
+test_a_signal_ends_a_section_of_libgavel_its_processes_and_its_nodes_soon() {
+    local section child children sections=(sessions-library)
+    ! unshare --pid --fork --kill-child --mount-proc true 2>/dev/null || sections+=(sessions-host)
+    for section in "${sections[@]}"; do
+        run_as "$section" env TMPDIR="$scratch" "$GAVEL" bench --only "$section"
+        await has_children "${pid_of[$section]}"
+        # The first children of sessions-host are those that find out whether it may make a namespace.
+        await grep -q "$section: " "$scratch/$section.out"
+        await compgen -G "$scratch/gavel-*/gavel-*/n1.sock" >/dev/null
+        children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")
+        kill -TERM "${pid_of[$section]}"
+        ended "$section" 1
+        has "$(cat "$scratch/$section.out")" "not measured to the end: ended by a signal"
+        for child in $children; do
+            process_is_gone "$child" || fail "the process $child of $section was left behind"
+        done
+    done
+    ! compgen -G "$scratch/gavel-*" || fail "a directory was left behind"
+}
+
 # A program without gaveld beside it, in no build directory and nowhere in PATH, so that each section is over at once.
 test_sessions_names_every_section_of_elections_on_a_cluster() {
     mkdir "$scratch/alone"
     cp "$GAVEL" "$(dirname "$GAVEL")/../../bench/gavel-bench" "$scratch/alone"
     expect 0 env PATH="$scratch/alone" "$scratch/alone/gavel" bench --only sessions
-    same "$(grep -o "^sessions-[a-z]*" <<<"$output" | tr '\n' ' ')" "$(printf 'sessions-%s ' kill standbys resign freeze node leader groups library many lookups writes http)"
+    same "$(grep -o "^sessions-[a-z]*" <<<"$output" | tr '\n' ' ')" "$(printf 'sessions-%s ' kill standbys resign freeze node leader host groups library many lookups writes http)"
     has "$output" "left out"
 }
 
