@@ -62,6 +62,11 @@ static enum gavel_status measure(struct cluster *cluster, struct library_load_pl
     if (status == GAVEL_OK)
         status = sessions_tell(rig, LEADER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
                                library_load_limit(growth->groups), &held);
+    if (status == GAVEL_ERR_TIMEOUT)
+        report_note(&cluster->bench->report,
+                    "%zu groups: only %" PRIu64 " of them were led after %" PRId64 " s", growth->groups,
+                    atomic_load(&plan->board->elected) - atomic_load(&plan->board->demoted),
+                    library_load_limit(growth->groups) / NS_PER_S);
     if (status != GAVEL_OK)
         return status;
     growth->acquire = held.at - atomic_load(&plan->board->began_at);
