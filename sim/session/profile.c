@@ -169,4 +169,5 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
         p->group[i].has_notes = prng_chance(&prng, p->retention > 0 ? 400 : 1000);
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
     p->cluster.act_every = 100 * NS_PER_MS;
+    p->close_part = prng_chance(&prng, 700) ? 1 : (uint32_t)prng_below(&prng, 3);
 }

@@ -376,6 +376,7 @@ static void take_counts(struct testbed *testbed)
     testbed->seen[SESSION_SIGHT_ROLLBACKS] = counts->rollbacks;
     testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
     testbed->seen[SESSION_SIGHT_REMOVALS] = counts->removals;
+    testbed->seen[SESSION_SIGHT_PARTED] = counts->parted;
     testbed->seen[SESSION_SIGHT_ANEW] = counts->anew;
     testbed->seen[SESSION_SIGHT_RENEWED] = counts->renewed;
     testbed->seen[SESSION_SIGHT_REOPENED] = counts->reopened;

@@ -224,6 +224,7 @@ struct program {
     X(REMOVALS, "groups removed")                                                                            \
     X(ANEW, "groups led anew after a removal")                                                               \
     X(RENEWED, "mandates that went on under a new epoch")                                                    \
+    X(PARTED, "ends of sessions that left groups for later")                                                 \
     X(REOPENED, "sessions opened anew under their id")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,

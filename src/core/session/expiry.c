@@ -3,6 +3,9 @@
 /*
  * The expiry: what comes due by time, while this node leads the cluster.
  *
+ * A session with many groups leaves them by several operations; after each of
+ * them the next is proposed, whoever has begun.
+ *
  * Sessions are looked at in rounds. A round finds those that have ended, and
  * the earliest instant at which another can end; until then there is nothing
  * to look for, since whatever is heard meanwhile only puts it off. A long round
@@ -55,6 +58,7 @@ void expiry_open(struct frontend *frontend, gavel_ns now)
     frontend->expiry.sessions_due_at = now;
     frontend->expiry.sessions_found_at = NEVER;
     frontend->expiry.session = 0;
+    frontend->expiry.endings_due_at = now;
     frontend->expiry.groups_due_at = now;
     frontend->expiry.is_in_round = false;
     frontend->expiry.has_news = true;
@@ -104,6 +108,7 @@ struct portion {
     struct frontend_moment moment;
     bool is_cleaning;
     size_t commands; /* that are in line already */
+    size_t leaving;  /* groups that sessions leave by them */
     size_t count;
     union body bodies[TABLE_OPS_MAX];
     Gavel__Op ops[TABLE_OPS_MAX];
@@ -169,15 +174,41 @@ static struct table_session *session_from(const struct table *table, uint64_t id
 
 static bool close_session(struct portion *portion, const struct table_session *session)
 {
-    union body *body = next_body(portion, GAVEL__OP__WHAT_CLOSE_SESSION);
+    bool is_enough = portion->leaving > 0 && portion->leaving + session->candidate_count > TABLE_CLOSE_PART;
+    union body *body = is_enough ? NULL : next_body(portion, GAVEL__OP__WHAT_CLOSE_SESSION);
 
     if (!body)
         return false;
+    portion->leaving += session->candidate_count;
     gavel__close_session__init(&body->close);
     body->close.session = session->id;
-    body->close.ending = GAVEL__ENDING__ENDING_EXPIRED;
+    body->close.ending = session->is_ending ? session->ending : GAVEL__ENDING__ENDING_EXPIRED;
+    body->close.groups_max = portion->frontend->close_part;
     add(portion);
     return true;
+}
+
+void expiry_sessions_are_ending(struct frontend *frontend, gavel_ns now)
+{
+    if (!SLIST_EMPTY(&frontend->table->ending_sessions))
+        frontend->expiry.endings_due_at = ns_min(frontend->expiry.endings_due_at, now);
+}
+
+/* They go first: others wait for their groups. */
+static void go_on_ending(struct frontend *frontend, gavel_ns now, struct portion *portion)
+{
+    const struct table_session *session;
+
+    frontend->expiry.endings_due_at = NEVER;
+    if (PLANTED(ENDING_FORGOTTEN))
+        return;
+    SLIST_FOREACH(session, &frontend->table->ending_sessions, in_ending) {
+        frontend->expiry.endings_due_at = now + LATER; /* until it is gone */
+        if (!frontend_is_closing_session(frontend, session) && !close_session(portion, session)) {
+            frontend->expiry.endings_due_at = now + MORE;
+            return;
+        }
+    }
 }
 
 static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct portion *portion)
@@ -189,6 +220,8 @@ static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct por
         gavel_ns ends_at = frontend_session_ends_at(frontend, session);
         bool is_closing = ends_at <= now && frontend_is_closing_session(frontend, session);
 
+        if (session->is_ending)
+            continue;
         if (ends_at <= now)
             found_at = ns_min(found_at, now + LATER); /* until it is gone */
         else
@@ -484,7 +517,11 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
     portion.frontend = frontend;
     portion.moment = (struct frontend_moment){.now = now, .wall_ms = wall_ms};
     portion.is_cleaning = false;
-    portion.commands = portion.count = 0;
+    portion.commands = portion.count = portion.leaving = 0;
+    if (now >= frontend->expiry.endings_due_at && !is_fresh)
+        frontend->expiry.endings_due_at = now + AGAIN;
+    else if (now >= frontend->expiry.endings_due_at)
+        go_on_ending(frontend, now, &portion);
     if (now >= frontend->expiry.sessions_due_at && !is_fresh)
         frontend->expiry.sessions_due_at = now + AGAIN;
     else if (now >= frontend->expiry.sessions_due_at)
@@ -506,6 +543,7 @@ gavel_ns frontend_wake_at(const struct frontend *frontend)
 {
     if (!frontend->is_open || frontend->expiry.is_idle)
         return NEVER;
-    return ns_min(ns_min(frontend->expiry.sessions_due_at, frontend->expiry.groups_due_at),
+    return ns_min(ns_min(ns_min(frontend->expiry.endings_due_at, frontend->expiry.sessions_due_at),
+                         frontend->expiry.groups_due_at),
                   idle_due_at(frontend));
 }

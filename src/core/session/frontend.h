@@ -93,6 +93,8 @@ struct frontend {
     /* Groups that nobody has used for so long are removed, by rules that can; 0: never. The caller's to set,
      * too. */
     gavel_ns retention;
+    /* Groups that a session that has ended leaves by one operation; 0: as many as it may. */
+    uint32_t close_part;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct heard heard;               /* what this node has heard while it led */
@@ -110,6 +112,7 @@ struct frontend {
     uint64_t drafted; /* commands, ever */
     struct {
         bool is_idle;                   /* the leader had no lease when it was last looked at */
+        gavel_ns endings_due_at;        /* when to see to those that are ending */
         gavel_ns sessions_due_at;       /* no session ends before */
         gavel_ns sessions_found_at;     /* the same, as far as the present round has come */
         uint64_t session;               /* where it goes on */

@@ -29,7 +29,7 @@ static bool may_lead(const struct table_candidate *candidate)
 {
     if (PLANTED(GRANTS_INELIGIBLE))
         return candidate->session;
-    return candidate->session && candidate->is_eligible;
+    return candidate->session && !candidate->session->is_ending && candidate->is_eligible;
 }
 
 /* Whether the last mandate of the group ended with its holder, and not because that gave it up. */

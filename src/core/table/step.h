@@ -74,6 +74,8 @@ void session_keep_results(struct table *table, struct table_session *session, ui
 /* A new one in the table, without candidates; NULL: no memory, or the id is taken. */
 struct table_session *session_add(struct table *table, uint64_t id, const char *name);
 void session_changed(struct table *table, struct table_session *session);
+/* It is over, but has groups left. */
+void session_set_ending(struct table *table, struct table_session *session, Gavel__Ending ending);
 void sessions_done(struct table *table);
 size_t sessions_free_some(struct table *table, size_t count); /* returns how many */
 

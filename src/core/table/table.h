@@ -78,13 +78,17 @@ enum table_command_kind {
  * limit. */
 #define TABLE_OPS_MAX 512                     /* of one command */
 #define TABLE_OPS_BYTES_MAX ((1u << 20) - 64) /* with its head an entry of the log (core/raft/log.h) */
-#define TABLE_SESSIONS_MAX 65536u
+#define TABLE_SESSIONS_MAX 131072u
 #define TABLE_GROUPS_MAX 262144u
-#define TABLE_CANDIDATES_MAX 1024u /* of one group */
-#define TABLE_NOTES_MAX 4096u      /* of one group */
-/* Groups that one session takes part in. Its end is one operation, and must not hold up the cluster, nor fill
- * the history: it makes up to three changes in each. */
-#define TABLE_CANDIDACIES_MAX 16384u
+#define TABLE_CANDIDATES_MAX 1024u    /* of one group */
+#define TABLE_NOTES_MAX 4096u         /* of one group */
+#define TABLE_CANDIDACIES_MAX 131072u /* groups that one session takes part in */
+/* Groups that a session leaves by one operation when it ends. That must not hold up the cluster, nor fill the
+ * history: it makes up to three changes in each. */
+#define TABLE_CLOSE_PART 8192u
+/* Limits of version 1. */
+#define TABLE_SESSIONS_MAX_0_6 65536u
+#define TABLE_CANDIDACIES_MAX_0_6 16384u
 #define TABLE_NOTE_KEY_BYTES_MAX 255
 #define TABLE_NOTE_BYTES_MAX (64u * 1024)
 #define TABLE_METADATA_BYTES_MAX 1024
@@ -108,7 +112,7 @@ enum table_command_kind {
  *     1   0.6.0
  *     2   0.7.0: Campaign.is_patient, epoch_at_least, renews_epoch and instance; Withdraw.is_done, successor,
  * ending, id and instance; RemoveGroup; a vacant group does not wait for a candidate of a store that is not
- * eligible
+ * eligible; a session leaves its groups by more than one operation, and may have more of them; more sessions
  */
 #define TABLE_VERSION 2u
 #define TABLE_VERSION_0_7 2u
@@ -192,6 +196,11 @@ TAILQ_HEAD(table_candidates, table_candidate);
 
 struct table_session {
     RB_ENTRY(table_session) by_id;
+    /* It is over for everybody, and leads nothing new. It is in the table until it has left all its groups,
+     * by several operations; what it has held and not left yet, it holds. */
+    bool is_ending;
+    Gavel__Ending ending;
+    SLIST_ENTRY(table_session) in_ending; /* of the table */
     uint64_t id;
     uint32_t slot; /* see table_slots */
     uint32_t ttl_ms;
@@ -297,7 +306,8 @@ struct table {
     size_t bytes;      /* of all keys, values, texts, and something for each thing */
     uint64_t contents; /* the sum of the hashes of all items, sessions, groups and notes */
     struct table_sessions sessions;
-    size_t session_count;
+    size_t session_count; /* with those that are ending */
+    SLIST_HEAD(, table_session) ending_sessions;
     struct table_slots session_slots;
     struct table_groups groups; /* in order of name, bytes */
     size_t group_count;
@@ -378,7 +388,10 @@ const char *table_op_group(const Gavel__Op *op);
 /* From now on changes are remembered. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status table_keep_history(struct table *table);
 
+/* One that is open. */
 struct table_session *table_session_find(const struct table *table, uint64_t id);
+/* Also one that is ending. */
+struct table_session *table_session_find_any(const struct table *table, uint64_t id);
 /* Whether it is the one with that create_revision, and not another under the same id; 0: whichever. */
 bool table_session_is_meant(const struct table_session *session, uint64_t revision);
 struct table_group *table_group_find(const struct table *table, const char *name);
