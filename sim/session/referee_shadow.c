@@ -60,9 +60,23 @@ static void remove_candidate(struct shadow_group *group, const struct shadow_can
 
 /* ---- who leads ---- */
 
-static bool is_before(const struct shadow_group *group, const struct shadow_candidate *a,
-                      const struct shadow_candidate *b)
+/* How many groups its session leads. */
+static unsigned lead_count(const struct session_referee *referee, const struct shadow_candidate *candidate)
 {
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < GROUPS_MAX; i++)
+        count += referee->groups[i].is_held && referee->groups[i].session == candidate->session;
+    return count;
+}
+
+static bool is_before(const struct session_referee *referee, const struct shadow_group *group,
+                      const struct shadow_candidate *a, const struct shadow_candidate *b)
+{
+    unsigned a_leads = lead_count(referee, a), b_leads = lead_count(referee, b);
+
+    if (group->policy == GAVEL__POLICY__POLICY_BALANCED && a_leads != b_leads)
+        return a_leads < b_leads;
     if (group->policy == GAVEL__POLICY__POLICY_LEXICOGRAPHIC)
         return strcmp(a->id, b->id) < 0;
     if (group->policy == GAVEL__POLICY__POLICY_PRIORITY && a->priority != b->priority)
@@ -77,7 +91,8 @@ static bool may_take(const struct shadow_group *group, const struct shadow_candi
            !(candidate->is_patient && group->was_lost && strcmp(candidate->id, group->holder) != 0);
 }
 
-static struct shadow_candidate *best(struct shadow_group *group, const char *but)
+static struct shadow_candidate *best(const struct session_referee *referee, struct shadow_group *group,
+                                     const char *but)
 {
     struct shadow_candidate *found = NULL;
 
@@ -85,7 +100,7 @@ static struct shadow_candidate *best(struct shadow_group *group, const char *but
         struct shadow_candidate *candidate = &group->candidates[i];
 
         if (may_take(group, candidate) && strcmp(candidate->id, but) != 0 &&
-            (!found || is_before(group, candidate, found)))
+            (!found || is_before(referee, group, candidate, found)))
             found = candidate;
     }
     return found;
@@ -163,9 +178,9 @@ static void settle(struct session_referee *referee, struct shadow_group *group, 
         if (group->successor[0])
             chosen = candidate_by_id(group, group->successor);
         if (!chosen || !may_take(group, chosen) || strcmp(chosen->id, leaver) == 0)
-            chosen = best(group, leaver);
+            chosen = best(referee, group, leaver);
         if (!chosen)
-            chosen = best(group, "");
+            chosen = best(referee, group, "");
         if (chosen)
             begin_mandate(referee, group, chosen->id, chosen->session, revision);
     }

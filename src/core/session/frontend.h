@@ -128,6 +128,13 @@ struct frontend {
         size_t bucket;      /* … and goes on here */
     } expiry;
     struct {
+        gavel_ns due_at;                /* when to look whether leaders are spread evenly */
+        gavel_ns found_at;              /* the earliest that the present round has found something to do at */
+        char group[NAME_MAX_BYTES + 1]; /* where it goes on; "" it begins */
+        uint64_t changes;               /* of the table, as they were when it began */
+        char asked[NAME_MAX_BYTES + 1]; /* the group of the newest wish; "" none is under way */
+    } balance;
+    struct {
         uint64_t requests;
         uint64_t repeated; /* answered from the session's newest outcome */
         uint64_t refused;

@@ -62,6 +62,12 @@ static bool is_before(const struct table_candidate *a, const struct table_candid
         if (a->priority != b->priority)
             return a->priority > b->priority;
         return a->joined_revision < b->joined_revision;
+    case GAVEL__POLICY__POLICY_BALANCED:
+        if (PLANTED(BALANCE_IGNORED))
+            return a->joined_revision < b->joined_revision;
+        if (a->session->lead_count != b->session->lead_count)
+            return a->session->lead_count < b->session->lead_count;
+        return a->joined_revision < b->joined_revision;
     default:
         if (PLANTED(QUEUE_BY_ID))
             return strcmp(a->id, b->id) < 0;
@@ -103,9 +109,10 @@ struct table_candidate *table_group_better(const struct table_group *group)
     const struct table_candidate *leader = leader_of(group);
     struct table_candidate *best;
 
-    /* In a queue whoever leads is its head. */
-    if (!leader || !group->preempts || group->policy == GAVEL__POLICY__POLICY_FIRST ||
-        group->policy == GAVEL__POLICY__POLICY_UNSET)
+    /* In a queue whoever leads is its head; for balanced ones there is table_group_lighter(). */
+    if (!leader || !group->preempts ||
+        (group->policy != GAVEL__POLICY__POLICY_LEXICOGRAPHIC &&
+         group->policy != GAVEL__POLICY__POLICY_PRIORITY))
         return NULL;
     best = best_but(group, leader);
     ASSERT(!best || best != leader);

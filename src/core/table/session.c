@@ -39,8 +39,6 @@ struct table_session *table_session_find(const struct table *table, uint64_t id)
 {
     struct table_session *session = table_session_find_any(table, id);
 
-    if (PLANTED(ENDING_IS_OPEN))
-        return session;
     return session && !session->is_ending ? session : NULL;
 }
 

@@ -110,7 +110,7 @@ static bool is_sound_group(const struct table *table, const Gavel__Group *shown)
            (shown->is_held || (shown->session == 0 && shown->wish_epoch == 0)) &&
            !(shown->is_held && shown->is_done) && (!shown->is_held || shown->holder[0]) &&
            (shown->wish_epoch == 0 || shown->wish_epoch == shown->epoch) &&
-           (unsigned)shown->policy <= GAVEL__POLICY__POLICY_PRIORITY &&
+           (unsigned)shown->policy <= GAVEL__POLICY__POLICY_BALANCED &&
            (unsigned)shown->last_ending <= GAVEL__ENDING__ENDING_HANDED_OVER && shown->lease_ms >= 0 &&
            shown->lease_ms <= TABLE_LEASE_MAX_MS && shown->min_mandate_ms <= TABLE_TTL_MAX_MS &&
            shown->n_candidates <= TABLE_CANDIDATES_MAX;
@@ -168,6 +168,7 @@ static enum gavel_status read_group(struct table *table, const Gavel__Group *sho
     }
     group_changed(table, group);
     group_attend(table, group);
+    balance_count(table, group);
     return GAVEL_OK;
 }
 

@@ -217,6 +217,8 @@ struct table_session {
     size_t result_count;
     struct table_candidates candidates; /* in order of joined_revision */
     size_t candidate_count;
+    size_t lead_count; /* groups that it leads … */
+    size_t wish_count; /* … and of these, that it is asked to hand over */
     uint64_t hash;
     size_t weight;
 };
@@ -227,7 +229,11 @@ struct table_group {
     /* Is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant group that waits
      * for a store's candidate) may come due. */
     bool has_attention;
-    uint32_t slot; /* see table_slots */
+    RB_ENTRY(table_group) in_balanced;
+    bool has_balance;              /* is in table.balanced */
+    struct table_session *counted; /* in whose lead_count it is, and … */
+    bool counts_wish;              /* … in whose wish_count */
+    uint32_t slot;                 /* see table_slots */
     char *name;
     uint64_t create_revision;
     /* The newest change of anything in it, for whoever counts how long nobody has used it; of a group from a
@@ -282,6 +288,7 @@ RB_HEAD(table_sessions, table_session);
 RB_HEAD(table_groups, table_group);
 RB_HEAD(table_notes, table_note);
 RB_HEAD(table_attention, table_group);
+RB_HEAD(table_balanced, table_group);
 
 struct table_history; /* history.h */
 
@@ -315,7 +322,10 @@ struct table {
     struct table_notes notes; /* in order of group, then key */
     size_t note_count;
     struct table_attention attention; /* groups in which something may come due by time, in order of name */
-    struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
+    struct table_balanced
+        balanced;             /* groups that are led by the policy `balanced`, and that others wait for */
+    uint64_t balance_changes; /* moves whenever somebody may lead more groups, or fewer */
+    struct table_history *history; /* NULL until table_keep_history(): nothing is remembered */
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */
@@ -405,6 +415,11 @@ struct table_session *table_session_first(const struct table *table);
 struct table_session *table_session_next(struct table_session *session);
 /* A candidate of a group; NULL if there is none. */
 struct table_candidate *table_candidate_find(const struct table_group *group, const char *id);
+/* The first of table.balanced whose name is not below `name`, and the next; NULL at the end. */
+struct table_group *table_balanced_from(const struct table *table, const char *name);
+struct table_group *table_balanced_next(struct table_group *group);
+/* Who should lead the group instead of its leader, so that both lead about as many; NULL: nobody. */
+const struct table_candidate *table_group_lighter(const struct table_group *group);
 /* Who would be granted the mandate next: the one that is wished for or named, else by policy; never the
  * leader. NULL if there is none. */
 struct table_candidate *table_group_next_in_line(const struct table_group *group);
