@@ -35,17 +35,6 @@ static enum gavel_status say(enum guard_word word, const char *text)
     return send(GUARD_FD_LINE, &message, sizeof message, MSG_NOSIGNAL) < 0 ? GAVEL_ERR_IO : GAVEL_OK;
 }
 
-/* The end of the last mandate that the program knows of. */
-static gavel_ns last_deadline(const struct on_death *on_death)
-{
-    uint32_t count = atomic_load(&on_death->count);
-    gavel_ns last = 0;
-
-    for (uint32_t i = 0; i < count && i < ON_DEATH_ENTRIES_MAX; i++)
-        last = ns_max(last, atomic_load(&on_death->entries[i].deadline));
-    return last;
-}
-
 /* Whether the program says goodbye; *ret_is_cut if it can say nothing any more. */
 static bool hears_goodbye(bool *ret_is_cut)
 {
@@ -64,7 +53,7 @@ static bool watch(const struct on_death *on_death)
     bool is_cut = false;
 
     for (;;) {
-        gavel_ns left = last_deadline(on_death) - clock_now();
+        gavel_ns left = on_death_last_deadline(on_death) - clock_now();
         int timeout_ms = is_cut ? (int)ns_min(left / NS_PER_MS + 1, 60000) : -1;
 
         if (is_cut && left <= 0)
@@ -95,7 +84,8 @@ static int serve(const struct on_death *on_death)
     (void)say(GUARD_READY, ""); /* if nobody listens, that is no proof of anything */
     if (watch(on_death)) {
         /* What the program wrote may be anything; a lease is shorter than that. */
-        until = ns_min(ns_max(last_deadline(on_death), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
+        until =
+            ns_min(ns_max(on_death_last_deadline(on_death), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
         code = on_death_release(on_death, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
     }
     store_close(store);

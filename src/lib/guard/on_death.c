@@ -257,3 +257,20 @@ bool on_death_read_mandate(const struct on_death *on_death, const struct on_deat
     *ret_deadline = deadline;
     return true;
 }
+
+gavel_ns on_death_last_deadline(const struct on_death *on_death)
+{
+    uint32_t count = atomic_load(&on_death->count);
+    gavel_ns last = 0;
+
+    if (atomic_load(&on_death->session) != 0)
+        last = atomic_load(&on_death->session_deadline);
+    for (uint32_t i = 0; i < count && i < on_death->capacity && i < ON_DEATH_ENTRIES_MAX; i++) {
+        gavel_ns deadline = atomic_load(&on_death->entries[i].deadline);
+
+        /* That of a session ends before its session does. */
+        if (atomic_load(&on_death->entries[i].session) == 0 && deadline != NEVER)
+            last = ns_max(last, deadline);
+    }
+    return last == NEVER ? 0 : last;
+}

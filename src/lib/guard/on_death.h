@@ -115,6 +115,14 @@ bool on_death_read_mandate(const struct on_death *on_death, const struct on_deat
                            uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 
 /*
+ * When the last mandate is over that the list knows of, by what it says; in the
+ * past if there is none. Of a session it is the end of the session, which may
+ * have been granted a mandate that is not listed yet. After a crash it may be
+ * anything, but never NEVER. Any process.
+ */
+gavel_ns on_death_last_deadline(const struct on_death *on_death);
+
+/*
  * Releases what the dead process held and rings the others. `store` is one that
  * was opened beforehand and stays the caller's, or NULL: then the one of the
  * list is opened, but not created if it is missing. Retries until `until` while
@@ -122,6 +130,10 @@ bool on_death_read_mandate(const struct on_death *on_death, const struct on_deat
  * left. *ret_released (may be NULL) is the number of mandates released; it is
  * OK if there were none. Otherwise returns the store's last failure, with its
  * message in *error (may be NULL).
+ *
+ * In a store with sessions the session of the dead process is closed, and
+ * nobody is rung. *ret_released is then the number of mandates that the process
+ * knew it had. OK, and 0, if it never began a session.
  */
 GAVEL_CHECKED enum gavel_status on_death_release(const struct on_death *on_death, struct store *store,
                                                  gavel_ns until, size_t *ret_released,

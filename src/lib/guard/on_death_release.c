@@ -11,6 +11,10 @@
  * claims of a new epoch are refused once the record is released. A first claim
  * that arrives after all holds the group for one lease.
  *
+ * In a store with sessions the mandates last as long as the session of the dead
+ * process, which is closed with its key. The store tells and elects the others
+ * by itself, so nobody is rung.
+ *
  * The memory was written by a program that has crashed, perhaps after writing
  * all over it: nothing in it is trusted to be in bounds.
  */
@@ -47,7 +51,9 @@ struct batch {
 
 struct release_run {
     const struct on_death *on_death;
+    char url[ON_DEATH_STORE_MAX]; /* as the list has it, and ended */
     struct store *store;
+    struct store *own; /* the one that was opened here; NULL: none */
     gavel_ns until;
     gavel_ns pause;
     struct ringer ringer;
@@ -99,12 +105,13 @@ static bool is_missing(const char *url)
     return access(url, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static enum gavel_status open_store(struct release_run *release_run, struct store **ret_store)
+/* Opens the store, unless it is open. False if it cannot be; the status says why. */
+static bool has_store(struct release_run *release_run)
 {
-    char url[ON_DEATH_STORE_MAX];
+    const char *url = release_run->url;
 
-    memcpy(url, release_run->on_death->store, sizeof url);
-    url[sizeof url - 1] = '\0';
+    if (release_run->store)
+        return true;
     release_run->pause = PAUSE_FIRST;
     do {
         if (is_missing(url))
@@ -112,9 +119,11 @@ static enum gavel_status open_store(struct release_run *release_run, struct stor
                 release_run->error, GAVEL_ERR_STORE_UNAVAILABLE,
                 "the store %.200s is not there, so nothing can be released in it; put it back", url);
         else
-            release_run->status = store_open(url, ret_store, release_run->error);
+            release_run->status = store_open(url, &release_run->own, release_run->error);
     } while (is_passing(release_run->status) && wait_to_try_again(release_run));
-    return release_run->status;
+    if (release_run->status == GAVEL_OK)
+        release_run->store = release_run->own;
+    return release_run->status == GAVEL_OK;
 }
 
 static void copy_name(char *to, const char *from)
@@ -145,15 +154,21 @@ static void add(struct batch *batch, const struct on_death_entry *entry)
     batch->count++;
 }
 
-/* Takes entries from *index on until the batch is full. False if there was none left. */
-static bool fill(struct batch *batch, const struct on_death *on_death, uint32_t *index)
+/* How many entries there are to look at, whatever the list says. */
+static uint32_t entry_count(const struct on_death *on_death)
 {
     uint32_t count = atomic_load(&on_death->count);
 
     if (count > on_death->capacity)
         count = on_death->capacity;
-    if (count > ON_DEATH_ENTRIES_MAX)
-        count = ON_DEATH_ENTRIES_MAX;
+    return count > ON_DEATH_ENTRIES_MAX ? ON_DEATH_ENTRIES_MAX : count;
+}
+
+/* Takes entries from *index on until the batch is full. False if there was none left. */
+static bool fill(struct batch *batch, const struct on_death *on_death, uint32_t *index)
+{
+    uint32_t count = entry_count(on_death);
+
     batch->count = 0;
     for (; *index < count && batch->count < BATCH_ENTRIES; (*index)++) {
         const struct on_death_entry *entry = &on_death->entries[*index];
@@ -215,25 +230,72 @@ static void run(struct release_run *release_run, struct batch *batch)
     } while (wait_to_try_again(release_run));
 }
 
+static void release_claims(struct release_run *release_run)
+{
+    struct batch batch;
+    uint32_t index = 0;
+
+    while (fill(&batch, release_run->on_death, &index)) {
+        if (!has_store(release_run))
+            return;
+        run(release_run, &batch);
+        if (is_passing(release_run->status))
+            return; /* the time is over, and the store still cannot be reached */
+    }
+}
+
+/* Of the session: those with a mandate, as far as the dead process knew. */
+static size_t count_mandates(const struct on_death *on_death)
+{
+    uint32_t count = entry_count(on_death);
+    size_t mandates = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        mandates += on_death->entries[i].group[0] != '\0' && atomic_load(&on_death->entries[i].epoch) != 0;
+    return mandates;
+}
+
+static void close_session(struct release_run *release_run)
+{
+    const struct store_session_key *key = &release_run->on_death->key;
+
+    if (!atomic_load(&key->is_known))
+        return; /* it never had one, or died before it could ask for it */
+    if (!has_store(release_run))
+        return;
+    release_run->pause = PAUSE_FIRST;
+    do {
+        release_run->status =
+            store_close_dead(release_run->store, key, clock_now() + CALL_TIMEOUT, release_run->error);
+    } while (is_passing(release_run->status) && wait_to_try_again(release_run));
+    if (release_run->status == GAVEL_OK)
+        release_run->released = count_mandates(release_run->on_death);
+}
+
+/* What the store is like, and not what the memory says: a release means something else in each of them. */
+static bool has_sessions(const struct release_run *release_run)
+{
+    const struct store_capabilities *capabilities =
+        release_run->store ? store_capabilities(release_run->store) : store_capabilities_of(release_run->url);
+
+    return capabilities && capabilities->has_sessions;
+}
+
 enum gavel_status on_death_release(const struct on_death *on_death, struct store *store, gavel_ns until,
                                    size_t *ret_released, struct gavel_error *error)
 {
     struct release_run release_run = {
         .on_death = on_death, .store = store, .until = until, .ringer = RINGER_INIT, .error = error};
-    struct batch batch;
-    struct store *own = NULL;
-    uint32_t index = 0;
 
-    while (on_death->store[0] != '\0' && fill(&batch, on_death, &index)) {
-        if (!release_run.store && open_store(&release_run, &own) != GAVEL_OK)
-            break;
-        if (!release_run.store)
-            release_run.store = own;
-        run(&release_run, &batch);
-        if (is_passing(release_run.status))
-            break; /* the time is over, and the store still cannot be reached */
-    }
-    store_close(own);
+    memcpy(release_run.url, on_death->store, sizeof release_run.url);
+    release_run.url[sizeof release_run.url - 1] = '\0';
+    if (release_run.url[0] == '\0')
+        release_run.status = GAVEL_OK; /* there is no store to release in */
+    else if (has_sessions(&release_run))
+        close_session(&release_run);
+    else
+        release_claims(&release_run);
+    store_close(release_run.own);
     ringer_done(&release_run.ringer);
     if (ret_released)
         *ret_released = release_run.released;
