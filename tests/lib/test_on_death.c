@@ -12,9 +12,11 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +140,20 @@ static void test_mandate_of_a_session_follows_its_deadline(void **state)
     on_death_free(on_death);
 }
 
+/*
+ * A child that writes until it is killed. It dies with us: a failed assertion
+ * leaves no process behind that writes for ever.
+ */
+static pid_t fork_writer(void)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+        _exit(1);
+    return pid;
+}
+
 /* One process writes as fast as it can, this one reads: a deadline belongs to the number it is read under. */
 static void test_reader_never_sees_the_deadline_of_another_session(void **state)
 {
@@ -148,8 +164,7 @@ static void test_reader_never_sees_the_deadline_of_another_session(void **state)
     pid_t pid;
 
     (void)state;
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_writer();
     if (pid == 0) {
         for (uint64_t number = 1;; number++) { /* until it is killed */
             gavel_ns base = (gavel_ns)number * 1000;
@@ -188,8 +203,7 @@ static void test_reader_in_another_process_never_sees_instants_of_another_epoch(
     pid_t pid;
 
     (void)state;
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_writer();
     if (pid == 0) {
         for (uint64_t epoch = 1;; epoch++) { /* until it is killed */
             gavel_ns base = (gavel_ns)epoch * 1000;
