@@ -293,6 +293,24 @@ static void test_last_deadline_is_that_of_the_session(void **state)
     on_death_free(on_death);
 }
 
+/* The memory may say anything; a guard does not stay for ever. */
+static void test_guard_gives_up_some_time_after_the_session_is_over(void **state)
+{
+    struct on_death *on_death = new_list(1);
+    gavel_ns begin = clock_now(), at;
+
+    (void)state;
+    on_death_note_session(on_death, 3, begin + 100 * NS_PER_S);
+    assert_int_equal(on_death_give_up_at(on_death, NS_PER_S), begin + 101 * NS_PER_S);
+    on_death_note_session(on_death, 3, 1);
+    at = on_death_give_up_at(on_death, NS_PER_S);
+    assert_true(at >= begin + NS_PER_S && at <= clock_now() + NS_PER_S);
+    on_death_note_session(on_death, 3, NEVER - 1);
+    at = on_death_give_up_at(on_death, NS_PER_S);
+    assert_true(at < clock_now() + INT64_C(32) * 24 * 3600 * NS_PER_S);
+    on_death_free(on_death);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -306,6 +324,7 @@ int main(void)
         TEST(test_damaged_list_is_read_within_its_bounds),
         TEST(test_key_means_nothing_in_a_store_without_sessions),
         TEST(test_last_deadline_is_that_of_the_session),
+        TEST(test_guard_gives_up_some_time_after_the_session_is_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

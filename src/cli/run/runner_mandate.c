@@ -167,8 +167,8 @@ void runner_release_for_the_dead(void *user)
 
     if (!config->enabled)
         return;
-    /* Two leases on there is nothing left to release. */
-    until = clock_now() + 2 * ns_from_ms(config->settings.lease_ms);
+    /* Two leases on there is nothing left to release. A session may last longer than a lease. */
+    until = on_death_give_up_at(runner->on_death, 2 * ns_from_ms(config->settings.lease_ms));
     status = on_death_release(runner->on_death, runner->store_for_the_dead,
                               runner->store_for_the_dead ? 0 : until, &released, &error);
     if (status != GAVEL_OK &&

@@ -25,7 +25,6 @@
 /* After the last deadline others may lead on their own account; a store that comes back later needs no
  * help. */
 #define PATIENCE (60 * NS_PER_S)
-#define LEASE_MAX (INT64_C(31) * 24 * 3600 * NS_PER_S)
 
 static enum gavel_status say(enum guard_word word, const char *text)
 {
@@ -74,7 +73,6 @@ static int serve(const struct on_death *on_death)
 {
     struct gavel_error error = {0};
     struct store *store = NULL;
-    gavel_ns until;
     int code = 0;
 
     if (store_open(on_death->store, &store, &error) != GAVEL_OK) {
@@ -82,12 +80,11 @@ static int serve(const struct on_death *on_death)
         return 1;
     }
     (void)say(GUARD_READY, ""); /* if nobody listens, that is no proof of anything */
-    if (watch(on_death)) {
-        /* What the program wrote may be anything; a lease is shorter than that. */
-        until =
-            ns_min(ns_max(on_death_last_deadline(on_death), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
-        code = on_death_release(on_death, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
-    }
+    if (watch(on_death))
+        code =
+            on_death_release(on_death, store, on_death_give_up_at(on_death, PATIENCE), NULL, NULL) == GAVEL_OK
+                ? 0
+                : 1;
     store_close(store);
     return code;
 }

@@ -122,6 +122,9 @@ bool on_death_read_mandate(const struct on_death *on_death, const struct on_deat
  */
 gavel_ns on_death_last_deadline(const struct on_death *on_death);
 
+/* How long it is worth trying to release: for so long after the last of those mandates is over. */
+gavel_ns on_death_give_up_at(const struct on_death *on_death, gavel_ns patience);
+
 /*
  * Releases what the dead process held and rings the others. `store` is one that
  * was opened beforehand and stays the caller's, or NULL: then the one of the

@@ -42,6 +42,9 @@
 
 #define CANDIDATE_TIMEOUT_DEFAULT_MS 60000
 
+/* Leases are shorter than that, whatever the memory says. */
+#define LEASE_MAX (INT64_C(31) * 24 * 3600 * NS_PER_S)
+
 struct batch {
     size_t count; /* of entries */
     struct store_request requests[2 * BATCH_ENTRIES];
@@ -279,6 +282,13 @@ static bool has_sessions(const struct release_run *release_run)
         release_run->store ? store_capabilities(release_run->store) : store_capabilities_of(release_run->url);
 
     return capabilities && capabilities->has_sessions;
+}
+
+gavel_ns on_death_give_up_at(const struct on_death *on_death, gavel_ns patience)
+{
+    gavel_ns now = clock_now();
+
+    return ns_min(ns_max(on_death_last_deadline(on_death), now), now + LEASE_MAX) + patience;
 }
 
 enum gavel_status on_death_release(const struct on_death *on_death, struct store *store, gavel_ns until,
