@@ -28,6 +28,7 @@
 #include "lib/guard/on_death.h"
 #include "os/clock.h"
 #include "os/wakeup.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,6 +40,7 @@
 
 #define FLUSH_MS 200 /* in the end, for the last answers */
 #define ALIVE_WITHIN_MIN_MS 100
+#define EXTENSIONS_PER_LEASE 16
 
 static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
@@ -233,6 +235,24 @@ static void on_look(evutil_socket_t fd, short what, void *user)
                  LOG_I64("silent_ms", ms_from_ns(silent)), LOG_END);
 }
 
+/*
+ * Keep-alives of a session extend the mandate without a word of the library. A
+ * program that only listens must hear of the later deadline, or it would stop.
+ */
+static void on_extended(evutil_socket_t fd, short what, void *user)
+{
+    struct agent *agent = user;
+    int64_t until;
+
+    (void)fd;
+    (void)what;
+    if (!agent_leads(agent) || gavel_answer(agent->candidate, &until) == GAVEL_NOT_LEADER ||
+        until <= agent->told_until)
+        return;
+    agent->told_until = until;
+    agent_streams_renewed(agent);
+}
+
 static bool watch(struct agent *agent, int fd, event_callback_fn callback, const struct timeval *every)
 {
     short what = (short)((fd >= 0 ? EV_READ : 0) | EV_PERSIST);
@@ -242,6 +262,20 @@ static bool watch(struct agent *agent, int fd, event_callback_fn callback, const
         return false;
     agent->events[agent->event_count++] = event;
     return event_add(event, every) == 0;
+}
+
+/* How often to look whether the mandate was extended; 0: events tell. */
+static gavel_ns extended_every(const struct config *config)
+{
+    const struct store_capabilities *store =
+        config->enabled ? store_capabilities_of(beginning_store(config)) : NULL;
+
+    return store && store->has_sessions ? ns_from_ms(config->settings.lease_ms) / EXTENSIONS_PER_LEASE : 0;
+}
+
+static struct timeval timeval_of(gavel_ns pace)
+{
+    return (struct timeval){.tv_sec = pace / NS_PER_S, .tv_usec = pace % NS_PER_S / NS_PER_US};
 }
 
 static enum gavel_status join(struct agent *agent, struct gavel_error *error)
@@ -299,8 +333,8 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     const char *listen = cli_flag_text(agent->cli, "listen"),
                *token = cli_flag_text(agent->cli, "token-file");
     struct timeval beat = {.tv_sec = AGENT_BEAT_S};
-    gavel_ns pace = agent->alive_within / 8;
-    struct timeval look = {.tv_sec = pace / NS_PER_S, .tv_usec = pace % NS_PER_S / 1000};
+    gavel_ns extended = extended_every(&agent->cli->config);
+    struct timeval look = timeval_of(agent->alive_within / 8), extended_look = timeval_of(extended);
     enum gavel_status status = token ? agent_token_read(token, agent->token, error) : GAVEL_OK;
 
     if (status == GAVEL_OK)
@@ -312,7 +346,8 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     if (!agent->base || agent->closed_fd < 0 || agent_http_open(agent) != GAVEL_OK ||
         !watch(agent, agent->news.fd, on_news, NULL) || !watch(agent, agent->signal_fd, on_signal, NULL) ||
         !watch(agent, agent->closed_fd, on_closed, NULL) || !watch(agent, -1, on_beat, &beat) ||
-        (agent->alive_within && !watch(agent, -1, on_look, &look)))
+        (agent->alive_within && !watch(agent, -1, on_look, &look)) ||
+        (extended > 0 && !watch(agent, -1, on_extended, &extended_look)))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "no room for the server's own parts");
     return GAVEL_OK;
 }

@@ -91,8 +91,9 @@ struct agent {
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener;
-    gavel_ns heard_at; /* when the program last reported that it is alive */
-    bool is_mute;      /* it has not reported in time and must not lead */
+    gavel_ns heard_at;   /* when the program last reported that it is alive */
+    bool is_mute;        /* it has not reported in time and must not lead */
+    gavel_ns told_until; /* the deadline that the streams were told last by on_extended() */
 
     struct event *events[8];
     size_t event_count;
