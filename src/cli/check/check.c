@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* gavel check: whether the settings add up, and what they guarantee. */
+#include "cli/check/check.h"
+
 #include "cli/check/check_load.h"
-#include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -38,17 +39,34 @@ static gavel_ms kill_begins_ms(const struct gavel_settings *s, const struct gave
     return bounds->stopped_by_ms - ms_from_ns(guard_kill_lead(ns_from_ms(s->stop_grace_ms)));
 }
 
-static void instants_of(const struct gavel_settings *s, const struct gavel_bounds *bounds,
+static bool has_session(const struct findings *f) { return f->session.ttl_ms > 0; }
+
+/* By when the next renewal, or keep-alive, was answered or is late. */
+static gavel_ms renewed_by_ms(const struct gavel_settings *s, const struct findings *f)
+{
+    return s->call_timeout_ms +
+           (has_session(f) ? f->session.keep_every_ms : s->heartbeat_ms + s->heartbeat_jitter_ms);
+}
+
+static void instants_of(const struct gavel_settings *s, const struct findings *f,
                         struct instant ret_instants[static INSTANTS])
 {
+    const struct gavel_bounds *bounds = &f->bounds;
+    bool has = has_session(f);
     const struct instant instants[INSTANTS] = {
-        {'A', 0, "the leader sends a renewal that succeeds"},
-        {'B', s->heartbeat_ms + s->heartbeat_jitter_ms + s->call_timeout_ms,
-         "by now the next renewal is answered, or has failed"},
-        {'C', bounds->stop_begins_ms, "without a renewal the work is told to stop (gavel run: SIGTERM)"},
+        {'A', 0,
+         has ? "the leader sends a keep-alive that is answered" : "the leader sends a renewal that succeeds"},
+        {'B', renewed_by_ms(s, f),
+         has ? "by now the next one is answered, or late"
+             : "by now the next renewal is answered, or has failed"},
+        {'C', bounds->stop_begins_ms,
+         has ? "without an answer the work is told to stop (gavel run: SIGTERM)"
+             : "without a renewal the work is told to stop (gavel run: SIGTERM)"},
         {'D', kill_begins_ms(s, bounds), "gavel run kills what has not stopped (SIGKILL)"},
         {'E', bounds->stopped_by_ms, "the work has stopped (the deadline)"},
-        {'F', bounds->takeover_after_ms, "others may take over, counted from when they saw the renewal"},
+        {'F', bounds->takeover_after_ms,
+         has ? "the store grants the mandate to another, counted from when it had the keep-alive"
+             : "others may take over, counted from when they saw the renewal"},
     };
 
     memcpy(ret_instants, instants, sizeof instants);
@@ -56,15 +74,14 @@ static void instants_of(const struct gavel_settings *s, const struct gavel_bound
 
 /* A bar to scale with a letter at each instant; letters that would fall on one another are put side by
  * side. */
-static void print_picture(const struct cli *cli, const struct gavel_settings *s,
-                          const struct gavel_bounds *bounds)
+static void print_picture(const struct cli *cli, const struct gavel_settings *s, const struct findings *f)
 {
     struct instant instants[INSTANTS];
     char bar[PICTURE_COLUMNS + INSTANTS + 1];
     gavel_ms longest;
     int last = -1;
 
-    instants_of(s, bounds, instants);
+    instants_of(s, f, instants);
     longest = instants[INSTANTS - 1].at_ms;
     memset(bar, '-', sizeof bar);
     for (int i = 0; i < INSTANTS; i++) {
@@ -105,29 +122,51 @@ static void print_settings(const struct cli *cli)
                        : setting_text(&settings_table[i], &cli->config, value, sizeof value));
 }
 
-static gavel_ms drift_ms(const struct gavel_settings *s, const struct gavel_bounds *bounds)
+/* The time from a renewal, or keep-alive, until the mandate must be over. */
+static gavel_ms granted_ms(const struct gavel_settings *s, const struct findings *f)
 {
-    return s->lease_ms - s->stop_margin_ms - bounds->stopped_by_ms;
+    return has_session(f) ? f->session.ttl_ms : s->lease_ms;
 }
 
-static gavel_ms needed_ms(const struct gavel_settings *s)
+static gavel_ms drift_ms(const struct gavel_settings *s, const struct findings *f)
 {
-    return s->heartbeat_ms + s->heartbeat_jitter_ms + s->call_timeout_ms + s->stop_grace_ms;
+    return granted_ms(s, f) - s->stop_margin_ms - f->bounds.stopped_by_ms;
 }
 
-static void print_budget(const struct cli *cli, const struct gavel_bounds *bounds)
+static gavel_ms needed_ms(const struct gavel_settings *s, const struct findings *f)
+{
+    return renewed_by_ms(s, f) + s->stop_grace_ms;
+}
+
+static void print_slack(const struct cli *cli, const struct findings *f)
+{
+    gavel_ms slack = f->bounds.renew_slack_ms;
+
+    printf("  left over  %" PRId64 " ms: ", slack);
+    if (slack > 0)
+        printf("%sthe times add up%s\n", style_begin(cli, STYLE_GREEN), style_end(cli, STYLE_GREEN));
+    else /* of a lease it would have been refused */
+        printf("%sa keep-alive that takes a whole call time-out ends the mandate; a longer lease helps%s\n",
+               style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW));
+}
+
+static void print_budget(const struct cli *cli, const struct findings *f)
 {
     const struct gavel_settings *s = &cli->config.settings;
 
     heading(cli, "\nBudget");
-    printf("  there is   lease %" PRId64 " - drift %" PRId64 " - stop margin %" PRId64 " = %" PRId64 " ms\n",
-           s->lease_ms, drift_ms(s, bounds), s->stop_margin_ms, bounds->stopped_by_ms);
-    printf("  needed     heartbeat %" PRId64 " + jitter %" PRId64 " + call time-out %" PRId64
-           "\n             + stop grace %" PRId64 " = %" PRId64 " ms\n",
-           s->heartbeat_ms, s->heartbeat_jitter_ms, s->call_timeout_ms, s->stop_grace_ms, needed_ms(s));
-    printf("  left over  %" PRId64 " ms: %sthe times add up%s\n", bounds->renew_slack_ms,
-           style_begin(cli, STYLE_GREEN), style_end(cli, STYLE_GREEN));
-    print_picture(cli, s, bounds);
+    printf("  there is   %s %" PRId64 " - drift %" PRId64 " - stop margin %" PRId64 " = %" PRId64 " ms\n",
+           has_session(f) ? "session" : "lease", granted_ms(s, f), drift_ms(s, f), s->stop_margin_ms,
+           f->bounds.stopped_by_ms);
+    if (has_session(f))
+        printf("  needed     keep-alive %" PRId64 " + call time-out %" PRId64, f->session.keep_every_ms,
+               s->call_timeout_ms);
+    else
+        printf("  needed     heartbeat %" PRId64 " + jitter %" PRId64 " + call time-out %" PRId64,
+               s->heartbeat_ms, s->heartbeat_jitter_ms, s->call_timeout_ms);
+    printf("\n             + stop grace %" PRId64 " = %" PRId64 " ms\n", s->stop_grace_ms, needed_ms(s, f));
+    print_slack(cli, f);
+    print_picture(cli, s, f);
 }
 
 static void print_bound(const char *what, gavel_ms ms)
@@ -147,16 +186,28 @@ static gavel_ms overlap_at_step_ms(const struct cli *cli, const struct gavel_bou
                                                                                        : 0;
 }
 
-static void print_bounds(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates)
+/* The cluster has settings of its own, which are not known here. */
+static const char election_text[] =
+    "If the cluster elects a leader of its own meanwhile, it takes longer by that election, and every session begins a new time to live then: so it does when a host is lost together with the node that leads the cluster.";
+
+static void print_bounds(const struct cli *cli, const struct findings *f)
 {
+    const struct gavel_bounds *bounds = &f->bounds;
     char text[96];
 
-    snprintf(text, sizeof text, "\nLongest time without a leader, with %" PRId64 " candidates", candidates);
+    snprintf(text, sizeof text, "\nLongest time without a leader, with %" PRId64 " candidates",
+             f->candidates);
     heading(cli, text);
     print_bound("after a hand-over", bounds->gap_resign_ms);
     print_bound("after a proven death", bounds->gap_killed_ms);
-    print_bound("after a freeze or a cut connection", bounds->gap_loss_ms);
+    print_bound(has_session(f) ? "after a freeze, a cut connection or a lost host"
+                               : "after a freeze or a cut connection",
+                bounds->gap_loss_ms);
     print_bound("after an outage of the store", bounds->gap_outage_ms);
+    if (has_session(f)) {
+        fputs("  ", stdout);
+        print_wrapped(stdout, output_columns(stdout), 2, 2, election_text);
+    }
     heading(cli, "\nLongest overlap of two leaders");
     snprintf(text, sizeof text, "while clock rates differ by at most %g %%",
              cli->config.settings.drift_ppm / 1e4);
@@ -241,14 +292,15 @@ static json_t *settings_json(const struct config *config)
     return json;
 }
 
-static json_t *bounds_json(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates)
+static json_t *bounds_json(const struct cli *cli, const struct findings *f)
 {
     const struct gavel_settings *s = &cli->config.settings;
+    const struct gavel_bounds *bounds = &f->bounds;
     json_t *json = json_object();
 
-    json_put_number(json, "candidates", candidates);
+    json_put_number(json, "candidates", f->candidates);
     json_put_number(json, "available_ms", bounds->stopped_by_ms);
-    json_put_number(json, "needed_ms", needed_ms(s));
+    json_put_number(json, "needed_ms", needed_ms(s, f));
     json_put_number(json, "renew_slack_ms", bounds->renew_slack_ms);
     json_put_number(json, "stop_begins_ms", bounds->stop_begins_ms);
     json_put_number(json, "kill_begins_ms", kill_begins_ms(s, bounds));
@@ -264,33 +316,27 @@ static json_t *bounds_json(const struct cli *cli, const struct gavel_bounds *bou
     return json;
 }
 
-/* What is told, once the settings have been found good. */
-struct findings {
-    const struct store_capabilities *store;
-    int64_t candidates;
-    struct gavel_bounds bounds;
-    const char *no_bounds; /* why they do not apply; NULL if they do */
-    struct child_rule rules[CHILDREN_MAX];
-    struct load_prices prices;
-};
-
-static void print_json(const struct cli *cli, const struct findings *f)
+json_t *check_json(const struct cli *cli, const struct findings *f)
 {
     const struct config *config = &cli->config;
     json_t *json = json_object();
 
     json_put(json, "settings", settings_json(config));
-    json_put(json, "bounds", f->no_bounds ? json_null() : bounds_json(cli, &f->bounds, f->candidates));
+    json_put(json, "bounds", f->no_bounds ? json_null() : bounds_json(cli, f));
+    if (has_session(f))
+        json_put(json, "session", check_session_json(&f->session));
     json_put_text_or_null(json, "no_bounds", f->no_bounds ? f->no_bounds : "");
     json_put(json, "children", children_json(config, f->rules));
     json_put(json, "store", store_facts_json(cli, f->store));
     json_put(json, "load",
-             f->no_bounds ? json_null() : check_load_json(cli, f->store, f->candidates, &f->prices));
+             f->no_bounds
+                 ? json_null()
+                 : check_load_json(cli, f->store, f->candidates, f->session.keep_every_ms, &f->prices));
     json_put_bool(json, "enabled", config->enabled);
-    json_print_line(json);
+    return json;
 }
 
-static void print_text(const struct cli *cli, const struct findings *f)
+void check_print(const struct cli *cli, const struct findings *f)
 {
     print_settings(cli);
     if (f->no_bounds) {
@@ -298,8 +344,10 @@ static void print_text(const struct cli *cli, const struct findings *f)
         fputs("  ", stdout);
         print_wrapped(stdout, output_columns(stdout), 2, 2, f->no_bounds);
     } else {
-        print_budget(cli, &f->bounds);
-        print_bounds(cli, &f->bounds, f->candidates);
+        if (has_session(f))
+            check_session_print(cli, &f->session);
+        print_budget(cli, f);
+        print_bounds(cli, f);
     }
     if (cli->config.children)
         print_children(cli, f->rules);
@@ -308,13 +356,32 @@ static void print_text(const struct cli *cli, const struct findings *f)
         store_facts_print(cli, f->store);
     }
     if (!f->no_bounds)
-        check_load_print(cli, f->store, f->candidates, &f->prices);
+        check_load_print(cli, f->store, f->candidates, f->session.keep_every_ms, &f->prices);
+}
+
+enum gavel_status check_find(const struct cli *cli, struct findings *f, struct gavel_error *error)
+{
+    const struct gavel_settings *s = &cli->config.settings;
+    const struct run_file *file = cli->config.children;
+    enum gavel_status status = run_settings_check(s, error);
+
+    f->no_bounds = no_bounds_reason(cli, f->store);
+    f->session = (struct session_terms){0};
+    if (status == GAVEL_OK && file)
+        status = run_graces_share(file->children, file->count, s, f->rules, error);
+    if (status == GAVEL_OK && f->store->has_sessions && !f->no_bounds)
+        status = check_session_terms(cli->config.store, s, &f->session, error);
+    if (status != GAVEL_OK)
+        return status;
+    if (has_session(f))
+        session_bounds(s, &f->session, &f->bounds);
+    else
+        gavel_settings_bounds(s, (size_t)f->candidates, &f->bounds);
+    return GAVEL_OK;
 }
 
 int command_check(const struct cli *cli, int argc, char **argv)
 {
-    const struct gavel_settings *s = &cli->config.settings;
-    const struct run_file *file = cli->config.children;
     struct gavel_error error = {0};
     struct findings f = {.candidates = cli_flag_number(cli, "candidates", 3)};
 
@@ -329,14 +396,11 @@ int command_check(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--candidates: a group has from 1 to %d candidates",
                         CANDIDATES_MAX);
     if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) != GAVEL_OK ||
-        run_settings_check(s, &error) != GAVEL_OK ||
-        (file && run_graces_share(file->children, file->count, s, f.rules, &error) != GAVEL_OK))
+        check_find(cli, &f, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    gavel_settings_bounds(s, (size_t)f.candidates, &f.bounds);
-    f.no_bounds = no_bounds_reason(cli, f.store);
     if (cli->config.json)
-        print_json(cli, &f);
+        json_print_line(check_json(cli, &f));
     else
-        print_text(cli, &f);
+        check_print(cli, &f);
     return cli_finish(cli, CLI_EXIT_OK);
 }

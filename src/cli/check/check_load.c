@@ -5,6 +5,9 @@
  * lists the others once a candidate time-out. A standby looks once an election
  * interval, and lists once a heartbeat. To each of these the jitter is added,
  * half of it on average.
+ *
+ * Where the store grants mandates to sessions there are only keep-alives: three
+ * in the time to live, one for all groups of a process.
  */
 #include "cli/check/check_load.h"
 
@@ -23,6 +26,7 @@ struct load {
     double heartbeats;
     double looks;
     double listings;
+    double keep_alives;
     double timeouts; /* no calls: candidate time-outs that pass, of all candidates together */
 };
 
@@ -48,10 +52,12 @@ static double per_minute(const struct gavel_settings *s, gavel_ms every_ms)
     return MS_PER_MINUTE / ((double)every_ms + (double)s->heartbeat_jitter_ms / 2);
 }
 
-static struct load load_of(const struct gavel_settings *s, int64_t candidates)
+static struct load load_of(const struct gavel_settings *s, int64_t candidates, gavel_ms keep_every_ms)
 {
     double standbys = (double)(candidates - 1);
 
+    if (keep_every_ms > 0)
+        return (struct load){.keep_alives = MS_PER_MINUTE / (double)keep_every_ms * (double)candidates};
     return (struct load){
         .renewals = per_minute(s, s->heartbeat_ms),
         .heartbeats = per_minute(s, s->heartbeat_ms) * (double)candidates,
@@ -63,7 +69,7 @@ static struct load load_of(const struct gavel_settings *s, int64_t candidates)
 
 static double calls_of(const struct load *load)
 {
-    return load->renewals + load->heartbeats + load->looks + load->listings;
+    return load->renewals + load->heartbeats + load->looks + load->listings + load->keep_alives;
 }
 
 /* What one minute comes to on the server of this driver; -1 if it has none, or is counted otherwise. */
@@ -93,6 +99,10 @@ static void print_on_server(const struct load *load, const struct store_capabili
 
 static void print_calls(const struct load *load)
 {
+    if (load->keep_alives > 0) {
+        print_line("keep-alives", load->keep_alives, "a minute, for any number of groups");
+        return;
+    }
     print_line("renewals", load->renewals, "a minute");
     print_line("registrations", load->heartbeats, "a minute");
     print_line("looks", load->looks, "a minute");
@@ -101,9 +111,9 @@ static void print_calls(const struct load *load)
 }
 
 void check_load_print(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
-                      const struct load_prices *prices)
+                      gavel_ms keep_every_ms, const struct load_prices *prices)
 {
-    struct load load = load_of(&cli->config.settings, candidates);
+    struct load load = load_of(&cli->config.settings, candidates, keep_every_ms);
 
     printf("%s\nCalls to the store while nothing happens, with 1 leader and %lld standbys%s\n",
            style_begin(cli, STYLE_BOLD), (long long)candidates - 1, style_end(cli, STYLE_BOLD));
@@ -122,9 +132,9 @@ static void put_on_server(json_t *json, const char *key, double figure)
 }
 
 json_t *check_load_json(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
-                        const struct load_prices *prices)
+                        gavel_ms keep_every_ms, const struct load_prices *prices)
 {
-    struct load load = load_of(&cli->config.settings, candidates);
+    struct load load = load_of(&cli->config.settings, candidates, keep_every_ms);
     json_t *json = json_object();
 
     json_put_number(json, "candidates", candidates);
@@ -132,6 +142,8 @@ json_t *check_load_json(const struct cli *cli, const struct store_capabilities *
     json_put_real(json, "registrations_per_minute", load.heartbeats);
     json_put_real(json, "looks_per_minute", load.looks);
     json_put_real(json, "listings_per_minute", load.listings);
+    if (load.keep_alives > 0)
+        json_put_real(json, "keep_alives_per_minute", load.keep_alives);
     json_put_real(json, "calls_per_minute", calls_of(&load));
     put_on_server(json, "statements_per_minute", on_server(&load, store, "statements"));
     put_on_server(json, "requests_per_minute", on_server(&load, store, "requests"));

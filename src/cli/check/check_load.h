@@ -13,10 +13,13 @@
 
 #include <jansson.h>
 
-/* For one leader and candidates - 1 standbys, with the settings of cli->config, which have been checked. */
+/*
+ * For one leader and candidates - 1 standbys, with the settings of cli->config, which have been checked.
+ * keep_every_ms: between two keep-alives, where the store has sessions; else 0.
+ */
 void check_load_print(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
-                      const struct load_prices *prices);
+                      gavel_ms keep_every_ms, const struct load_prices *prices);
 json_t *check_load_json(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
-                        const struct load_prices *prices);
+                        gavel_ms keep_every_ms, const struct load_prices *prices);
 
 #endif

@@ -38,7 +38,8 @@ static const char *clock_text(const struct cli *cli, const struct store_capabili
 
     switch (store->clock) {
     case STORE_CLOCK_STEADY:
-        return "steady: the store says when a lease has run out";
+        return store->has_sessions ? "steady: the store says when a session has expired"
+                                   : "steady: the store says when a lease has run out";
     case STORE_CLOCK_STEPS:
         return is_trusted
                    ? "may step, and is trusted (trust_store_clock): the store alone says when a lease has run out, so a step of its clock can make two lead at once"
@@ -66,6 +67,8 @@ void store_facts_print(const struct cli *cli, const struct store_capabilities *s
     line("proof of death", store->sees_processes ? "yes, of processes on the same host" : "no");
     line("tells of changes", store->has_push ? "yes" : "no, it is polled");
     line("leader", store->is_fixed ? "assigned" : "elected");
+    if (store->has_sessions)
+        line("mandates", "granted by the store; one lasts as long as the session of its holder");
 }
 
 json_t *store_facts_json(const struct cli *cli, const struct store_capabilities *store)
@@ -81,5 +84,7 @@ json_t *store_facts_json(const struct cli *cli, const struct store_capabilities 
     json_put_bool(json, "is_fixed", store->is_fixed);
     json_put_bool(json, "sees_processes", store->sees_processes);
     json_put_bool(json, "has_push", store->has_push);
+    if (store->has_sessions)
+        json_put_bool(json, "has_sessions", true);
     return json;
 }

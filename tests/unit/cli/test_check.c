@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `gavel check` tells of a store with sessions, and that it tells nothing of them of others. */
+#include "cli/check/check.h"
+#include "cli/json_out.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct desk {
+    struct store_capabilities store;
+    struct cli cli;
+    struct findings findings;
+    struct gavel_error error;
+    char text[16384]; /* see printed() */
+};
+
+static int set_up(void **state)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+
+    assert_non_null(desk);
+    desk->store = (struct store_capabilities){.name = "gavel", .preset = "local", .has_sessions = true};
+    desk->store.clock = STORE_CLOCK_STEADY;
+    desk->cli.config.store = "gavel://h1:7600,h2:7600";
+    desk->cli.config.preset = "local";
+    desk->cli.config.enabled = true;
+    assert_int_equal(gavel_settings_preset("local", &desk->cli.config.settings), GAVEL_OK);
+    desk->findings = (struct findings){.store = &desk->store, .candidates = 3};
+    *state = desk;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static int64_t number(const json_t *json, const char *object, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(json, object), key);
+
+    if (!json_is_integer(value))
+        fail_msg("%s.%s is no number", object, key);
+    return json_integer_value(value);
+}
+
+/* What check_print() prints. */
+static const char *printed(struct desk *desk)
+{
+    FILE *file = tmpfile();
+    int saved = dup(STDOUT_FILENO);
+
+    assert_non_null(file);
+    assert_int_equal(fflush(stdout), 0);
+    assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+    check_print(&desk->cli, &desk->findings);
+    assert_int_equal(fflush(stdout), 0);
+    assert_true(dup2(saved, STDOUT_FILENO) >= 0);
+    (void)close(saved);
+    rewind(file);
+    memset(desk->text, 0, sizeof desk->text);
+    assert_true(fread(desk->text, 1, sizeof desk->text - 1, file) > 0);
+    (void)fclose(file); /* it was only read */
+    return desk->text;
+}
+
+static void test_a_session_is_told_with_its_bounds(void **state)
+{
+    struct desk *desk = *state;
+    json_t *json;
+    const char *text;
+
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
+    json = check_json(&desk->cli, &desk->findings);
+    assert_int_equal(number(json, "session", "ttl_ms"), 2005);
+    assert_int_equal(number(json, "session", "lasts_ms"), 2000);
+    assert_int_equal(number(json, "session", "keep_every_ms"), 668);
+    assert_int_equal(number(json, "bounds", "available_ms"), 1950); /* less the stop margin */
+    assert_int_equal(number(json, "bounds", "needed_ms"), 668 + 500 + 500);
+    assert_int_equal(number(json, "bounds", "takeover_after_ms"), 2008);
+    assert_int_equal(number(json, "bounds", "gap_killed_ms"), 1000); /* two calls */
+    assert_int_equal(number(json, "bounds", "gap_loss_ms"), 3008);
+    assert_true(json_is_true(json_object_get(json_object_get(json, "store"), "has_sessions")));
+    assert_true(json_real_value(json_object_get(json_object_get(json, "load"), "renewals_per_minute")) == 0);
+    assert_true(json_real_value(json_object_get(json_object_get(json, "load"), "calls_per_minute")) > 0);
+    json_decref(json);
+
+    text = printed(desk);
+    assert_non_null(
+        strstr(text, "Session, one for all groups of a process\n  time to live            2 s 5 ms"));
+    assert_non_null(strstr(text, "there is   session 2005 - drift 5 - stop margin 50 = 1950 ms"));
+    assert_non_null(strstr(text, "needed     keep-alive 668 + call time-out 500\n"));
+    assert_non_null(strstr(text, "the times add up"));
+    assert_non_null(strstr(text, "after a freeze, a cut connection or a lost host"));
+    assert_non_null(strstr(text, "begins a new time to live"));
+    assert_non_null(strstr(text, "keep-alives"));
+    assert_null(strstr(text, "renewal"));
+}
+
+static void test_the_url_may_say_how_long_a_session_lives(void **state)
+{
+    struct desk *desk = *state;
+    const char *text;
+
+    desk->cli.config.store = "gavel://h1:7600?ttl_ms=6000";
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
+    assert_int_equal(desk->findings.session.ttl_ms, 6000);
+    assert_int_equal(desk->findings.session.keep_every_ms, 2000);
+    text = printed(desk);
+    assert_non_null(strstr(text, "6 s, by ttl_ms of the URL"));
+    desk->cli.config.store = "gavel://h1:7600?ttl_ms=500";
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_ERR_BUDGET);
+    assert_non_null(strstr(desk->error.message, "never lead"));
+}
+
+static void test_a_lease_beyond_what_a_cluster_keeps_is_refused(void **state)
+{
+    struct desk *desk = *state;
+
+    desk->cli.config.settings.lease_ms = INT64_C(25) * 3600 * 1000;
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(desk->error.message, "86400000 ms"));
+}
+
+static void test_a_budget_that_is_tight_is_told(void **state)
+{
+    struct desk *desk = *state;
+    struct gavel_settings *s = &desk->cli.config.settings;
+    const char *text;
+
+    s->heartbeat_ms = 100;
+    s->call_timeout_ms = 800;
+    s->stop_grace_ms = 900;
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
+    text = printed(desk);
+    assert_non_null(strstr(text, "a keep-alive that takes a whole call time-out ends the mandate"));
+    assert_null(strstr(text, "the times add up"));
+}
+
+static void test_stores_of_leases_are_told_as_ever(void **state)
+{
+    struct desk *desk = *state;
+    struct gavel_bounds bounds;
+    json_t *json;
+    const char *text;
+
+    desk->store.has_sessions = false;
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
+    gavel_settings_bounds(&desk->cli.config.settings, 3, &bounds);
+    assert_memory_equal(&desk->findings.bounds, &bounds, sizeof bounds);
+    json = check_json(&desk->cli, &desk->findings);
+    assert_null(json_object_get(json, "session"));
+    assert_null(json_object_get(json_object_get(json, "store"), "has_sessions"));
+    assert_null(json_object_get(json_object_get(json, "load"), "keep_alives_per_minute"));
+    assert_int_equal(number(json, "bounds", "needed_ms"), 1550);
+    json_decref(json);
+    text = printed(desk);
+    assert_non_null(strstr(text, "there is   lease 2000 - drift 3 - stop margin 50 = 1947 ms"));
+    assert_null(strstr(text, "keep-alive"));
+    assert_null(strstr(text, "\nSession"));
+}
+
+static void test_without_an_election_no_session_is_told(void **state)
+{
+    struct desk *desk = *state;
+
+    desk->cli.config.enabled = false;
+    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
+    assert_non_null(desk->findings.no_bounds);
+    assert_int_equal(desk->findings.session.ttl_ms, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_session_is_told_with_its_bounds),
+        TEST(test_the_url_may_say_how_long_a_session_lives),
+        TEST(test_a_lease_beyond_what_a_cluster_keeps_is_refused),
+        TEST(test_a_budget_that_is_tight_is_told),
+        TEST(test_stores_of_leases_are_told_as_ever),
+        TEST(test_without_an_election_no_session_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
