@@ -26,11 +26,11 @@ enum gavel_status check_session_terms(const char *url, const struct gavel_settin
 {
     gavel_ms asked = check_session_ttl_of(url), ttl_ms = asked > 0 ? asked : session_ttl_ms(settings);
 
-    if (ttl_ms > TABLE_TTL_MAX_MS)
+    if (ttl_ms < TABLE_TTL_MIN_MS || ttl_ms > TABLE_TTL_MAX_MS)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "the lease of %lld ms needs a session of %lld ms; a cluster keeps none for longer than %d ms: make the lease shorter",
-            (long long)settings->lease_ms, (long long)ttl_ms, TABLE_TTL_MAX_MS);
-    session_terms_of(settings, ttl_ms < TABLE_TTL_MIN_MS ? TABLE_TTL_MIN_MS : ttl_ms, ret_terms);
+            "a lease of %lld ms needs a session of %lld ms, and a cluster has them from %d to %d ms; choose another lease",
+            (long long)settings->lease_ms, (long long)ttl_ms, TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
+    session_terms_of(settings, ttl_ms, ret_terms);
     return session_terms_check(settings, ret_terms, error);
 }

@@ -10,11 +10,19 @@
 /* Of a client that was cut off: a connection that fails, a pause, and one that succeeds. */
 #define RECONNECT_MS 2000
 
+/* The nodes of a cluster count on at least so much, whatever a candidate is told. */
+#define DRIFT_LEAST_PPM 1000
+
+static int64_t drift_of(const struct gavel_settings *s)
+{
+    return s->drift_ppm > DRIFT_LEAST_PPM ? s->drift_ppm : DRIFT_LEAST_PPM;
+}
+
 gavel_ms session_ttl_ms(const struct gavel_settings *s)
 {
-    int64_t slow = PPM - s->drift_ppm, fast = PPM + s->drift_ppm;
+    int64_t slow = PPM - drift_of(s), fast = PPM + drift_of(s);
 
-    return (s->lease_ms * fast + slow - 1) / slow;
+    return (s->lease_ms * fast + slow - 1) / slow + 1;
 }
 
 /* As src/core/session/client_session.c: our clock may be slow, and that of the cluster fast. */
@@ -22,7 +30,7 @@ void session_terms_of(const struct gavel_settings *s, gavel_ms ttl_ms, struct se
 {
     *ret_terms = (struct session_terms){
         .ttl_ms = ttl_ms,
-        .lasts_ms = ttl_ms * (PPM - s->drift_ppm) / (PPM + s->drift_ppm),
+        .lasts_ms = ttl_ms * (PPM - drift_of(s)) / (PPM + drift_of(s)),
         .keep_every_ms = ttl_ms / 3,
     };
 }
@@ -49,7 +57,7 @@ void session_bounds(const struct gavel_settings *s, const struct session_terms *
 {
     gavel_ms stopped_by = terms->lasts_ms - s->stop_margin_ms;
     /* The store counts from when it has received the keep-alive, on a clock that may be slow. */
-    gavel_ms takeover_after = ms_from_ns(ns_stretch(ns_from_ms(terms->ttl_ms), s->drift_ppm)) + 1;
+    gavel_ms takeover_after = ms_from_ns(ns_stretch(ns_from_ms(terms->ttl_ms), (int)drift_of(s))) + 1;
     /* One write gives it up and grants it to the next, who is told. */
     gavel_ms resign = 2 * s->call_timeout_ms + s->preparation_ms;
     /* Who waits for the delay says afterwards that it does not wait any more. */

@@ -80,14 +80,14 @@ static void test_a_session_is_told_with_its_bounds(void **state)
 
     assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
     json = check_json(&desk->cli, &desk->findings);
-    assert_int_equal(number(json, "session", "ttl_ms"), 2005);
-    assert_int_equal(number(json, "session", "lasts_ms"), 2000);
+    assert_int_equal(number(json, "session", "ttl_ms"), 2006);
+    assert_int_equal(number(json, "session", "lasts_ms"), 2001);
     assert_int_equal(number(json, "session", "keep_every_ms"), 668);
-    assert_int_equal(number(json, "bounds", "available_ms"), 1950); /* less the stop margin */
+    assert_int_equal(number(json, "bounds", "available_ms"), 1951); /* less the stop margin */
     assert_int_equal(number(json, "bounds", "needed_ms"), 668 + 500 + 500);
-    assert_int_equal(number(json, "bounds", "takeover_after_ms"), 2008);
+    assert_int_equal(number(json, "bounds", "takeover_after_ms"), 2009);
     assert_int_equal(number(json, "bounds", "gap_killed_ms"), 1000); /* two calls */
-    assert_int_equal(number(json, "bounds", "gap_loss_ms"), 3008);
+    assert_int_equal(number(json, "bounds", "gap_loss_ms"), 3009);
     assert_true(json_is_true(json_object_get(json_object_get(json, "store"), "has_sessions")));
     assert_true(json_real_value(json_object_get(json_object_get(json, "load"), "renewals_per_minute")) == 0);
     assert_true(json_real_value(json_object_get(json_object_get(json, "load"), "calls_per_minute")) > 0);
@@ -95,8 +95,8 @@ static void test_a_session_is_told_with_its_bounds(void **state)
 
     text = printed(desk);
     assert_non_null(
-        strstr(text, "Session, one for all groups of a process\n  time to live            2 s 5 ms"));
-    assert_non_null(strstr(text, "there is   session 2005 - drift 5 - stop margin 50 = 1950 ms"));
+        strstr(text, "Session, one for all groups of a process\n  time to live            2 s 6 ms"));
+    assert_non_null(strstr(text, "there is   session 2006 - drift 5 - stop margin 50 = 1951 ms"));
     assert_non_null(strstr(text, "needed     keep-alive 668 + call time-out 500\n"));
     assert_non_null(strstr(text, "the times add up"));
     assert_non_null(strstr(text, "after a freeze, a cut connection or a lost host"));
