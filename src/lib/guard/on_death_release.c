@@ -72,6 +72,7 @@ static bool is_passing(enum gavel_status status)
     case GAVEL_OK:
     case GAVEL_ERR_NOT_HOLDER:
     case GAVEL_ERR_INVALID:
+    case GAVEL_ERR_DENIED:
     case GAVEL_ERR_STORE_UNSUPPORTED:
     case GAVEL_ERR_STORE_TOO_NEW:
         return false;
