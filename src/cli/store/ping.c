@@ -6,11 +6,12 @@
  *
  *     read ── claim ── renew ── release
  *
+ * Where the store grants mandates to sessions it is another, see ping_session.c.
  * The mandate is given up after each round and at the end, also when a signal
  * comes in between. Another ping on the same store takes turns with this one;
  * one that was killed is waited out like any other leader.
  */
-#include "cli/store/ping.h"
+#include "cli/store/ping_state.h"
 
 #include "base/error.h"
 #include "cli/run/leaving.h"
@@ -31,35 +32,11 @@
 #define ROUNDS 100          /* if nobody says how many, */
 #define ROUNDS_LEAST 5      /* but */
 #define LONG_ENOUGH_MS 5000 /* is enough */
-#define PATIENCE_MS 5000    /* a call that takes longer has failed, whatever the preset */
 #define FAILURES_MAX 3      /* in a row: it is not slow, it is gone; */
 #define GONE_MS 6000        /* likewise, if they take long */
-#define TIDY_MS 2000        /* to give up what may be held; it ends by itself, too */
-#define LEASE_MS 10000
-#define WAIT_FOR_OTHERS_MS 30000
-#define LOOK_AGAIN_MS 20
 #define PROGRESS_EVERY_MS 100
 
-struct ping {
-    const struct cli *cli;
-    struct ping_result *result;
-    struct store *store;
-    struct process_id self;
-    struct nonce nonce;   /* of the present mandate */
-    bool may_hold;        /* it was claimed, or perhaps */
-    size_t rounds_wanted; /* 0: as many as fit */
-    gavel_ns began_at;
-    gavel_ns shown_at; /* when progress was shown last; 0 never */
-    bool is_busy;      /* another ping did not end */
-    unsigned failures; /* in a row */
-    gavel_ns good_at;  /* when a call succeeded last */
-    int signals;       /* a signalfd, or -1 */
-    sigset_t signal_set;
-    struct gavel_error *error;
-};
-
-/* Somebody wants it to end. From then on a second signal ends it at once. */
-static bool is_told_to_end(struct ping *ping)
+bool ping_is_told_to_end(struct ping *ping)
 {
     struct signalfd_siginfo signal;
 
@@ -95,47 +72,66 @@ static struct store_request mandate_request(const struct ping *ping, enum store_
 {
     struct store_request request = {.op = op, .group = PING_GROUP};
 
-    request.record.lease_ms = LEASE_MS;
+    request.record.lease_ms = PING_LEASE_MS;
     request.record.nonce = ping->nonce;
     request.record.process = ping->self;
     (void)snprintf(request.record.holder, sizeof request.record.holder, PING_GROUP);
     return request;
 }
 
-/* One call. The reply is the caller's, also after a failure. */
-static enum gavel_status call(struct ping *ping, struct store_request *request, gavel_ms patience_ms,
-                              struct store_reply *ret_reply)
+enum gavel_status ping_call(struct ping *ping, struct store_request *request, gavel_ms patience_ms,
+                            struct store_reply *ret_reply)
 {
     request->give_up_at = clock_now() + ns_from_ms(patience_ms);
     return store_call(ping->store, request, ret_reply);
 }
 
-/*
- * One call, measured. ERR_CONFLICT and ERR_NOT_HOLDER are not measured: they
- * say that somebody else was faster, not that the store is slow. ERR_STORE_UNAVAILABLE
- * and its like count, and after some in a row the measurement is over.
- */
-static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct store_request *request,
-                                    struct store_reply *ret_reply)
+/* ERR_STORE_UNAVAILABLE and its like count, and after some in a row the measurement is over. */
+enum gavel_status ping_measured(struct ping *ping, enum ping_op op, gavel_ns began, enum gavel_status status,
+                                const char *message)
 {
     struct ping_result *result = ping->result;
-    gavel_ns began = clock_now();
-    enum gavel_status status = call(ping, request, PATIENCE_MS, ret_reply);
-    gavel_ns took = clock_now() - began;
+    gavel_ns now = clock_now();
 
-    if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER)
-        return status;
-    samples_add(&result->series[op], status != GAVEL_OK ? PING_FAILED : took);
+    samples_add(&result->series[op], status != GAVEL_OK ? PING_FAILED : now - began);
     if (status == GAVEL_OK) {
         ping->failures = 0;
-        ping->good_at = began + took;
+        ping->good_at = now;
         return GAVEL_OK;
     }
     ping->failures++;
     result->failed[op]++;
     (void)snprintf(result->message, sizeof result->message, "%s",
-                   ret_reply->message[0] ? ret_reply->message : gavel_status_text(status));
+                   message[0] ? message : gavel_status_text(status));
     return error_set(ping->error, status, "%s", result->message);
+}
+
+/*
+ * One call, measured. ERR_CONFLICT and ERR_NOT_HOLDER are not measured: they
+ * say that somebody else was faster, not that the store is slow.
+ */
+static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct store_request *request,
+                                    struct store_reply *ret_reply)
+{
+    gavel_ns began = clock_now();
+    enum gavel_status status = ping_call(ping, request, PING_PATIENCE_MS, ret_reply);
+
+    if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER)
+        return status;
+    return ping_measured(ping, op, began, status, ret_reply->message);
+}
+
+enum gavel_status ping_read(struct ping *ping, struct store_reply *ret_reply)
+{
+    struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
+    enum gavel_status status = timed_call(ping, PING_READ, &request, ret_reply);
+
+    if (status == GAVEL_OK && ret_reply->record.done && !ping->result->only_reads)
+        return error_set(ping->error, GAVEL_ERR_DONE,
+                         "somebody has used the group \"" PING_GROUP
+                         "\" for `gavel once`; reopen it with `gavel once --forget --key " PING_GROUP
+                         "`, or measure with --read-only");
+    return status;
 }
 
 /* Gives up what may be held: the nonce says whether it is ours. */
@@ -146,7 +142,7 @@ static enum gavel_status let_go(struct ping *ping, struct gavel_error *error)
     enum gavel_status status = GAVEL_OK;
 
     if (ping->may_hold)
-        status = call(ping, &request, TIDY_MS, &reply);
+        status = ping_call(ping, &request, PING_TIDY_MS, &reply);
     if (status == GAVEL_ERR_NOT_HOLDER)
         status = GAVEL_OK;
     if (status != GAVEL_OK)
@@ -174,29 +170,22 @@ static bool is_free(const struct ping *ping, const struct store_reply *reply, ui
 /* Reads until the group is free. *ret_version is what a claim has to expect. */
 static enum gavel_status read_until_free(struct ping *ping, gavel_ns until, uint64_t *ret_version)
 {
-    const struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * NS_PER_MS};
-    struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
+    const struct timespec pause = {.tv_nsec = PING_LOOK_AGAIN_MS * NS_PER_MS};
     uint64_t seen_version = 0;
     gavel_ns seen_at = 0;
 
     for (;;) {
         struct store_reply reply = {0};
-        enum gavel_status status = timed_call(ping, PING_READ, &request, &reply);
-        bool is_done = reply.record.done,
-             free = status == GAVEL_OK && is_free(ping, &reply, &seen_version, &seen_at);
+        enum gavel_status status = ping_read(ping, &reply);
+        bool free = status == GAVEL_OK && is_free(ping, &reply, &seen_version, &seen_at);
 
         *ret_version = reply.record.version;
         store_reply_done(&reply);
         if (status != GAVEL_OK)
             return status;
-        if (is_done)
-            return error_set(ping->error, GAVEL_ERR_DONE,
-                             "somebody has used the group \"" PING_GROUP
-                             "\" for `gavel once`; reopen it with `gavel once --forget --key " PING_GROUP
-                             "`, or measure with --read-only");
         if (free || ping->result->only_reads)
             return GAVEL_OK;
-        if (is_told_to_end(ping))
+        if (ping_is_told_to_end(ping))
             return GAVEL_ERR_STOPPED;
         ping->is_busy = clock_now() >= until;
         if (ping->is_busy)
@@ -210,7 +199,7 @@ static enum gavel_status read_until_free(struct ping *ping, gavel_ns until, uint
 /* Claims it; another that was faster is waited for. */
 static enum gavel_status read_and_claim(struct ping *ping)
 {
-    gavel_ns until = clock_now() + ns_from_ms(WAIT_FOR_OTHERS_MS);
+    gavel_ns until = clock_now() + ns_from_ms(PING_WAIT_FOR_OTHERS_MS);
     enum gavel_status status;
 
     do {
@@ -229,7 +218,7 @@ static enum gavel_status read_and_claim(struct ping *ping)
         store_reply_done(&reply);
         if (status == GAVEL_ERR_CONFLICT)
             ping->may_hold = false;
-    } while (status == GAVEL_ERR_CONFLICT && clock_now() < until && !is_told_to_end(ping));
+    } while (status == GAVEL_ERR_CONFLICT && clock_now() < until && !ping_is_told_to_end(ping));
     return status;
 }
 
@@ -274,23 +263,42 @@ static bool wants_more(const struct ping *ping)
            (rounds < ROUNDS && clock_now() - ping->began_at < ns_from_ms(LONG_ENOUGH_MS));
 }
 
+static bool has_session(const struct ping *ping)
+{
+    return ping->result->store && ping->result->store->has_sessions && !ping->result->only_reads;
+}
+
+static enum gavel_status play_round(struct ping *ping)
+{
+    enum gavel_status status;
+
+    if (has_session(ping))
+        return ping_session_round(ping);
+    status = read_and_claim(ping);
+    return status == GAVEL_OK && !ping->result->only_reads ? renew_and_release(ping) : status;
+}
+
+/* What an operation that failed may have left behind. */
+static enum gavel_status let_go_of_all(struct ping *ping, struct gavel_error *error)
+{
+    return has_session(ping) ? ping_session_leave(ping, error) : let_go(ping, error);
+}
+
 static enum gavel_status measure(struct ping *ping)
 {
     enum gavel_status status = GAVEL_OK;
     struct gavel_error ignored; /* the call before it has said why */
 
     ping->began_at = ping->good_at = clock_now();
-    while (wants_more(ping) && !is_told_to_end(ping)) {
+    while (wants_more(ping) && !ping_is_told_to_end(ping)) {
         show_progress(ping);
-        status = read_and_claim(ping);
-        if (status == GAVEL_OK && !ping->result->only_reads)
-            status = renew_and_release(ping);
+        status = play_round(ping);
         if (status == GAVEL_ERR_STOPPED)
             return GAVEL_OK; /* what has been measured so far is told */
         if (is_final(status) || is_gone(ping) || ping->is_busy)
             return status;
         /* A claim that failed may have been carried out. */
-        if (status != GAVEL_OK && !is_told_to_end(ping) && let_go(ping, &ignored) != GAVEL_OK &&
+        if (status != GAVEL_OK && !ping_is_told_to_end(ping) && let_go_of_all(ping, &ignored) != GAVEL_OK &&
             is_gone(ping))
             return status;
         ping->result->rounds++;
@@ -333,12 +341,26 @@ static enum gavel_status begin(struct ping *ping)
     return status;
 }
 
+/* As a candidate does before it campaigns. */
+static enum gavel_status begin_session(struct ping *ping)
+{
+    gavel_ns began = clock_now();
+    enum gavel_status status = GAVEL_OK;
+
+    ping->result->session_took = -1;
+    if (!has_session(ping))
+        return GAVEL_OK;
+    status = ping_session_begin(ping);
+    ping->result->session_took = clock_now() - began;
+    return status;
+}
+
 /* Whether the group is seen not to be ours: a claim that was refused has changed nothing. */
 static bool is_others(struct ping *ping)
 {
     struct store_request request = {.op = STORE_READ, .group = PING_GROUP, .record.nonce = ping->nonce};
     struct store_reply reply = {0};
-    bool is_known = call(ping, &request, TIDY_MS, &reply) == GAVEL_OK;
+    bool is_known = ping_call(ping, &request, PING_TIDY_MS, &reply) == GAVEL_OK;
     bool is_ours = reply.record.held && nonce_equal(reply.record.nonce, ping->nonce);
 
     store_reply_done(&reply);
@@ -351,11 +373,11 @@ static void tidy_up(struct ping *ping)
     struct gavel_error error = {0};
 
     hide_progress(ping);
-    if (ping->store && let_go(ping, &error) != GAVEL_OK && !is_others(ping))
+    if (ping->store && let_go_of_all(ping, &error) != GAVEL_OK && (has_session(ping) || !is_others(ping)))
         fprintf(stderr,
                 "gavel store: the group " PING_GROUP
-                " could not be released and is free again when its lease of %d s has run out: %s\n",
-                LEASE_MS / 1000, error.message);
+                " could not be released and is free again when its %s of %d s has run out: %s\n",
+                has_session(ping) ? "session" : "lease", PING_LEASE_MS / 1000, error.message);
     store_close(ping->store);
     if (ping->signals >= 0)
         (void)close(ping->signals); /* nothing is kept in it */
@@ -377,6 +399,8 @@ int store_ping(const struct cli *cli)
         ping.self = (struct process_id){0}; /* then nobody's death can be proven, and the lease decides */
     ping.signals = leaving_begin(&ping.signal_set);
     status = begin(&ping);
+    if (status == GAVEL_OK)
+        status = begin_session(&ping);
     if (status == GAVEL_OK)
         status = measure(&ping);
     tidy_up(&ping);

@@ -18,12 +18,14 @@
 /* Stands for a call that failed: it counts as slower than any that succeeded. */
 #define PING_FAILED INT64_MAX
 
-enum ping_op { PING_READ, PING_CLAIM, PING_RENEW, PING_RELEASE, PING_OPS };
+/* A mandate is claimed and renewed, or campaigned for where the store grants them. */
+enum ping_op { PING_READ, PING_CLAIM, PING_RENEW, PING_CAMPAIGN, PING_RELEASE, PING_OPS };
 
 struct ping_result {
     const struct store_capabilities *store;
     gavel_ns open_took;
-    gavel_ns probe_took; /* -1: not probed */
+    gavel_ns probe_took;   /* -1: not probed */
+    gavel_ns session_took; /* -1: none was opened */
     size_t rounds;
     struct samples series[PING_OPS]; /* nanoseconds, or PING_FAILED */
     size_t failed[PING_OPS];

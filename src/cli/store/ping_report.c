@@ -12,8 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const op_names[PING_OPS] = {
-    [PING_READ] = "read", [PING_CLAIM] = "claim", [PING_RENEW] = "renew", [PING_RELEASE] = "release"};
+static const char *const op_names[PING_OPS] = {[PING_READ] = "read",
+                                               [PING_CLAIM] = "claim",
+                                               [PING_RENEW] = "renew",
+                                               [PING_CAMPAIGN] = "campaign",
+                                               [PING_RELEASE] = "release"};
 
 static const struct {
     const char *key;
@@ -169,13 +172,15 @@ static void print_verdict(const struct cli *cli, struct ping_result *result)
 
 static void print_text(const struct cli *cli, struct ping_result *result)
 {
-    char opened[TIME_TEXT_MAX], probed[TIME_TEXT_MAX];
+    char opened[TIME_TEXT_MAX], probed[TIME_TEXT_MAX], session[TIME_TEXT_MAX];
 
     printf("%sStore%s\n", style_begin(cli, STYLE_BOLD), style_end(cli, STYLE_BOLD));
     store_facts_print(cli, result->store);
     printf("  %-22s  %s\n", "opened in", time_text(result->open_took, opened));
     if (result->probe_took >= 0)
         printf("  %-22s  %s\n", "checked in", time_text(result->probe_took, probed));
+    if (result->session_took >= 0)
+        printf("  %-22s  %s\n", "session opened in", time_text(result->session_took, session));
     printf("\n%sLatency, over %zu rounds%s\n", style_begin(cli, STYLE_BOLD), result->rounds,
            style_end(cli, STYLE_BOLD));
     print_latencies(cli, result);
@@ -199,8 +204,11 @@ static json_t *operations_json(struct ping_result *result)
     json_t *json = json_object();
 
     for (size_t i = 0; i < PING_OPS; i++) {
-        json_t *operation = json_object();
+        json_t *operation;
 
+        if (i == PING_CAMPAIGN && !result->store->has_sessions)
+            continue; /* there is no such thing */
+        operation = json_object();
         if (result->series[i].count == 0) {
             json_decref(operation);
             json_put(json, op_names[i], json_null());
@@ -243,6 +251,8 @@ static void print_json(const struct cli *cli, struct ping_result *result)
     json_put(json, "store", store_facts_json(cli, result->store));
     put_time(json, "open_ms", result->open_took);
     put_time(json, "probe_ms", result->probe_took);
+    if (result->store->has_sessions)
+        put_time(json, "session_ms", result->session_took);
     json_put_number(json, "rounds", (int64_t)result->rounds);
     json_put_bool(json, "is_read_only", result->only_reads != NULL);
     json_put_bool(json, "is_interrupted", result->signal_number != 0);
