@@ -21,8 +21,8 @@ struct session_terms {
     gavel_ms keep_every_ms; /* between two keep-alives */
 };
 
-/* The time to live with which a mandate lasts for a whole lease after the send of a keep-alive, and hardly
- * longer. */
+/* With this time to live a mandate lasts for a whole lease after the send of a keep-alive, and hardly longer.
+ */
 gavel_ms session_ttl_ms(const struct gavel_settings *settings);
 
 void session_terms_of(const struct gavel_settings *settings, gavel_ms ttl_ms,

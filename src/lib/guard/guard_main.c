@@ -2,7 +2,8 @@
 
 /*
  * gavel-guard: waits for the death of the program that started it, then
- * releases what it led; own_guard.h has the picture. People have no use for it.
+ * releases what it led, or closes its session; own_guard.h has the picture.
+ * People have no use for it.
  *
  * It ends without a release when the program says that its handle was closed.
  * When the line is cut without a word the program has executed another one, or

@@ -7,7 +7,7 @@
  *
  *   program ── mandates (memory) ──► gavel-guard ── pidfd readable: all its threads are dead
  *      │                              │
- *      └── line: "ready", "bye" ──────┘──► RELEASE, doorbell
+ *      └── line: "ready", "bye" ──────┘──► RELEASE, doorbell; or the end of its session
  *
  * It is another program, gavel-guard, because a process with threads cannot
  * safely fork and continue in the child. It has only the three descriptors

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-struct desk {
+struct scene {
     struct store_capabilities store;
     struct cli cli;
     struct findings findings;
@@ -23,17 +23,17 @@ struct desk {
 
 static int set_up(void **state)
 {
-    struct desk *desk = calloc(1, sizeof *desk);
+    struct scene *scene = calloc(1, sizeof *scene);
 
-    assert_non_null(desk);
-    desk->store = (struct store_capabilities){.name = "gavel", .preset = "local", .has_sessions = true};
-    desk->store.clock = STORE_CLOCK_STEADY;
-    desk->cli.config.store = "gavel://h1:7600,h2:7600";
-    desk->cli.config.preset = "local";
-    desk->cli.config.enabled = true;
-    assert_int_equal(gavel_settings_preset("local", &desk->cli.config.settings), GAVEL_OK);
-    desk->findings = (struct findings){.store = &desk->store, .candidates = 3};
-    *state = desk;
+    assert_non_null(scene);
+    scene->store = (struct store_capabilities){.name = "gavel", .preset = "local", .has_sessions = true};
+    scene->store.clock = STORE_CLOCK_STEADY;
+    scene->cli.config.store = "gavel://h1:7600,h2:7600";
+    scene->cli.config.preset = "local";
+    scene->cli.config.enabled = true;
+    assert_int_equal(gavel_settings_preset("local", &scene->cli.config.settings), GAVEL_OK);
+    scene->findings = (struct findings){.store = &scene->store, .candidates = 3};
+    *state = scene;
     return 0;
 }
 
@@ -53,7 +53,7 @@ static int64_t number(const json_t *json, const char *object, const char *key)
 }
 
 /* What check_print() prints. */
-static const char *printed(struct desk *desk)
+static const char *printed(struct scene *scene)
 {
     FILE *file = tmpfile();
     int saved = dup(STDOUT_FILENO);
@@ -61,25 +61,25 @@ static const char *printed(struct desk *desk)
     assert_non_null(file);
     assert_int_equal(fflush(stdout), 0);
     assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
-    check_print(&desk->cli, &desk->findings);
+    check_print(&scene->cli, &scene->findings);
     assert_int_equal(fflush(stdout), 0);
     assert_true(dup2(saved, STDOUT_FILENO) >= 0);
     (void)close(saved);
     rewind(file);
-    memset(desk->text, 0, sizeof desk->text);
-    assert_true(fread(desk->text, 1, sizeof desk->text - 1, file) > 0);
+    memset(scene->text, 0, sizeof scene->text);
+    assert_true(fread(scene->text, 1, sizeof scene->text - 1, file) > 0);
     (void)fclose(file); /* it was only read */
-    return desk->text;
+    return scene->text;
 }
 
 static void test_a_session_is_told_with_its_bounds(void **state)
 {
-    struct desk *desk = *state;
+    struct scene *scene = *state;
     json_t *json;
     const char *text;
 
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
-    json = check_json(&desk->cli, &desk->findings);
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    json = check_json(&scene->cli, &scene->findings);
     assert_int_equal(number(json, "session", "ttl_ms"), 2006);
     assert_int_equal(number(json, "session", "lasts_ms"), 2001);
     assert_int_equal(number(json, "session", "keep_every_ms"), 668);
@@ -93,7 +93,7 @@ static void test_a_session_is_told_with_its_bounds(void **state)
     assert_true(json_real_value(json_object_get(json_object_get(json, "load"), "calls_per_minute")) > 0);
     json_decref(json);
 
-    text = printed(desk);
+    text = printed(scene);
     assert_non_null(
         strstr(text, "Session, one for all groups of a process\n  time to live            2 s 6 ms"));
     assert_non_null(strstr(text, "there is   session 2006 - drift 5 - stop margin 50 = 1951 ms"));
@@ -107,62 +107,62 @@ static void test_a_session_is_told_with_its_bounds(void **state)
 
 static void test_the_url_may_say_how_long_a_session_lives(void **state)
 {
-    struct desk *desk = *state;
+    struct scene *scene = *state;
     const char *text;
 
-    desk->cli.config.store = "gavel://h1:7600?ttl_ms=6000";
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
-    assert_int_equal(desk->findings.session.ttl_ms, 6000);
-    assert_int_equal(desk->findings.session.keep_every_ms, 2000);
-    text = printed(desk);
+    scene->cli.config.store = "gavel://h1:7600?ttl_ms=6000";
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    assert_int_equal(scene->findings.session.ttl_ms, 6000);
+    assert_int_equal(scene->findings.session.keep_every_ms, 2000);
+    text = printed(scene);
     assert_non_null(strstr(text, "6 s, by ttl_ms of the URL"));
-    desk->cli.config.store = "gavel://h1:7600?ttl_ms=500";
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_ERR_BUDGET);
-    assert_non_null(strstr(desk->error.message, "never lead"));
+    scene->cli.config.store = "gavel://h1:7600?ttl_ms=500";
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_BUDGET);
+    assert_non_null(strstr(scene->error.message, "never lead"));
 }
 
 static void test_a_lease_beyond_what_a_cluster_keeps_is_refused(void **state)
 {
-    struct desk *desk = *state;
+    struct scene *scene = *state;
 
-    desk->cli.config.settings.lease_ms = INT64_C(25) * 3600 * 1000;
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_ERR_INVALID);
-    assert_non_null(strstr(desk->error.message, "86400000 ms"));
+    scene->cli.config.settings.lease_ms = INT64_C(25) * 3600 * 1000;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(scene->error.message, "86400000 ms"));
 }
 
 static void test_a_budget_that_is_tight_is_told(void **state)
 {
-    struct desk *desk = *state;
-    struct gavel_settings *s = &desk->cli.config.settings;
+    struct scene *scene = *state;
+    struct gavel_settings *s = &scene->cli.config.settings;
     const char *text;
 
     s->heartbeat_ms = 100;
     s->call_timeout_ms = 800;
     s->stop_grace_ms = 900;
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
-    text = printed(desk);
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    text = printed(scene);
     assert_non_null(strstr(text, "a keep-alive that takes a whole call time-out ends the mandate"));
     assert_null(strstr(text, "the times add up"));
 }
 
 static void test_stores_of_leases_are_told_as_ever(void **state)
 {
-    struct desk *desk = *state;
+    struct scene *scene = *state;
     struct gavel_bounds bounds;
     json_t *json;
     const char *text;
 
-    desk->store.has_sessions = false;
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
-    gavel_settings_bounds(&desk->cli.config.settings, 3, &bounds);
-    assert_memory_equal(&desk->findings.bounds, &bounds, sizeof bounds);
-    json = check_json(&desk->cli, &desk->findings);
+    scene->store.has_sessions = false;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    gavel_settings_bounds(&scene->cli.config.settings, 3, &bounds);
+    assert_memory_equal(&scene->findings.bounds, &bounds, sizeof bounds);
+    json = check_json(&scene->cli, &scene->findings);
     assert_null(json_object_get(json, "session"));
     assert_null(json_object_get(json_object_get(json, "store"), "has_sessions"));
     assert_null(json_object_get(json_object_get(json, "load"), "keep_alives_per_minute"));
     assert_int_equal(number(json, "bounds", "needed_ms"), 1550);
     json_decref(json);
-    text = printed(desk);
+    text = printed(scene);
     assert_non_null(strstr(text, "there is   lease 2000 - drift 3 - stop margin 50 = 1947 ms"));
     assert_null(strstr(text, "keep-alive"));
     assert_null(strstr(text, "\nSession"));
@@ -170,12 +170,12 @@ static void test_stores_of_leases_are_told_as_ever(void **state)
 
 static void test_without_an_election_no_session_is_told(void **state)
 {
-    struct desk *desk = *state;
+    struct scene *scene = *state;
 
-    desk->cli.config.enabled = false;
-    assert_int_equal(check_find(&desk->cli, &desk->findings, &desk->error), GAVEL_OK);
-    assert_non_null(desk->findings.no_bounds);
-    assert_int_equal(desk->findings.session.ttl_ms, 0);
+    scene->cli.config.enabled = false;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    assert_non_null(scene->findings.no_bounds);
+    assert_int_equal(scene->findings.session.ttl_ms, 0);
 }
 
 int main(void)
