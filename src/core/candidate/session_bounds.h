@@ -21,15 +21,13 @@ struct session_terms {
     gavel_ms keep_every_ms; /* between two keep-alives */
 };
 
-/* With this time to live a mandate lasts for a whole lease after the send of a keep-alive, and hardly longer.
- */
+/* With this time to live a mandate lasts for a whole lease from the send of a keep-alive. */
 gavel_ms session_ttl_ms(const struct gavel_settings *settings);
 
 void session_terms_of(const struct gavel_settings *settings, gavel_ms ttl_ms,
                       struct session_terms *ret_terms);
 
-/* What an answer to a keep-alive may take, and the stop: it should be less than the time until the deadline.
- */
+/* What the next answer to a keep-alive may take, and then the stop. */
 gavel_ms session_needed_ms(const struct gavel_settings *settings, const struct session_terms *terms);
 
 /* ERR_BUDGET: a candidate with these settings never stands for election, since its work could not stop in
