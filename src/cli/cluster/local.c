@@ -70,40 +70,47 @@ enum gavel_status local_cluster_program(char ret_path[static PATH_MAX], struct g
     return GAVEL_OK;
 }
 
-/* Whether nobody uses the port: TCP for connections, UDP for obituaries. */
-static bool is_free(uint16_t port)
+/* A socket with that port, which nobody else has; -1: somebody has. */
+static int bind_alone(int kind, uint16_t port)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    static const int kinds[] = {SOCK_STREAM, SOCK_DGRAM};
-    bool is_good = true;
+    int fd = socket(AF_INET, kind | SOCK_CLOEXEC, 0);
 
-    for (size_t i = 0; i < 2 && is_good; i++) {
-        int fd = socket(AF_INET, kinds[i] | SOCK_CLOEXEC, 0);
-
-        is_good = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
-        if (fd >= 0)
-            (void)close(fd);
-    }
-    return is_good;
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
 }
 
-static bool is_given(const struct local_cluster *cluster, uint16_t port)
+/*
+ * Makes the port ours for as long as the cluster exists, if nobody uses it: TCP
+ * for connections, UDP for obituaries. From now on only who sets SO_REUSEADDR can
+ * bind to it, as gaveld does; it is not asked for before we have it alone.
+ */
+static bool reserve(struct local_cluster *cluster, uint16_t port)
 {
-    for (size_t i = 0; i < LOCAL_NODES_MAX; i++)
-        if (cluster->nodes[i].port == port || cluster->nodes[i].api_port == port ||
-            cluster->nodes[i].client_port == port)
-            return true;
-    return false;
+    int datagrams = bind_alone(SOCK_DGRAM, port);
+    int fd = datagrams < 0 ? -1 : bind_alone(SOCK_STREAM, port);
+    int yes = 1;
+
+    if (datagrams >= 0)
+        (void)close(datagrams);
+    if (fd < 0)
+        return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* a socket of ours: it cannot fail */
+    ASSERT(cluster->reserved_count < 3 * LOCAL_NODES_MAX);
+    cluster->reserved[cluster->reserved_count++] = fd;
+    return true;
 }
 
-static enum gavel_status take_port(const struct local_cluster *cluster, uint16_t *ret_port,
+static enum gavel_status take_port(struct local_cluster *cluster, uint16_t *ret_port,
                                    struct gavel_error *error)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
         uint16_t port = (uint16_t)(PORT_FIRST + entropy_u64() % PORT_COUNT);
 
-        if (is_given(cluster, port) || !is_free(port))
+        if (!reserve(cluster, port))
             continue;
         *ret_port = port;
         return GAVEL_OK;
@@ -385,6 +392,8 @@ void local_cluster_stop(struct local_cluster *cluster)
             status = local_cluster_await_end(cluster, i, clock_now() + NS_PER_S, NULL);
         }
     }
+    for (size_t i = 0; i < cluster->reserved_count; i++)
+        (void)close(cluster->reserved[i]); /* nothing was sent by it */
     if (cluster->directory[0])
         remove_directory(cluster->directory);
     *cluster = (struct local_cluster){0};

@@ -63,6 +63,10 @@ struct local_cluster {
     char directory[LOCAL_DIRECTORY_MAX];
     size_t count;
     struct local_node nodes[LOCAL_NODES_MAX];
+    /* Sockets that are bound to the ports and do not listen: nobody else is given the port of a node that is
+     * down. */
+    int reserved[3 * LOCAL_NODES_MAX];
+    size_t reserved_count;
 };
 
 /*
