@@ -101,7 +101,7 @@ void balance_tick(struct frontend *frontend, gavel_ns now, struct portion *porti
         const struct table_candidate *lighter = table_group_lighter(group);
         gavel_ns at = lighter ? due_at(frontend, group, lighter) : NEVER;
 
-        if (at <= now && ask(portion, group, lighter)) {
+        if (lighter && at <= now && ask(portion, group, lighter)) {
             frontend->balance.due_at = now + BALANCE_EVERY;
             frontend->balance.group[0] = '\0'; /* whoever leads fewest may be another now */
             return;

@@ -132,7 +132,7 @@ void expiry_sessions_are_ending(struct frontend *frontend, gavel_ns now)
 /* They go first: others wait for their groups. */
 static void go_on_ending(struct frontend *frontend, gavel_ns now, struct portion *portion)
 {
-    const struct table_session *session;
+    const struct table_session *session = NULL;
 
     frontend->expiry.endings_due_at = NEVER;
     if (PLANTED(ENDING_FORGOTTEN))

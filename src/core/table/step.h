@@ -91,8 +91,7 @@ GAVEL_CHECKED enum gavel_status group_create(struct step *step, const char *name
  * given up the mandate and stays; NULL: nobody. */
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver);
 void group_changed(struct table *table, struct table_group *group);
-/* What its leader leads, and whether the group is among those of the policy `balanced`, is as it stands now.
- */
+/* Counts what its leader leads; puts it among the groups of the policy `balanced`, or takes it out. */
 void balance_count(struct table *table, struct table_group *group);
 /* The group is removed. */
 void balance_forget(struct table *table, struct table_group *group);
