@@ -22,12 +22,16 @@
 #define TRIALS 100
 #define TRIALS_QUICK 10
 #define TRIALS_MAX 2000
+#define GROUPS 10000
+#define GROUPS_QUICK 1000
+#define GROUPS_MAX 1000000
 
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that everything works, not how fast"},
     {"only", FLAG_TEXT, "NAMES",
      "sections to run, separated by commas: calls, store, handover, failover, run, groups, simulator, cluster-kill, sessions-kill, stores-kill, …; or all of cluster, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
+    {"groups", FLAG_NUMBER, "N", "sessions-library: the most groups that one process leads (10000)"},
     {"servers", FLAG_TEXT, "FILE", "a file that lists servers to measure, see gavel-bench(1)"},
     {"gaveld", FLAG_TEXT, "FILE",
      "the program of the nodes (the gaveld of this gavel): to compare with another version"},
@@ -59,12 +63,23 @@ static const struct {
     {"cluster-idle", "gaveld: what three nodes cost that have nothing to do", bench_cluster_idle},
     {"sessions-kill", "elections on a cluster: SIGKILL of the leading process, with 2 standbys",
      bench_sessions_kill},
+    {"sessions-standbys", "elections on a cluster: SIGKILL of the leading process, with up to 100 standbys",
+     bench_sessions_standbys},
     {"sessions-resign", "elections on a cluster: the leading process resigns", bench_sessions_resign},
     {"sessions-freeze", "elections on a cluster: SIGSTOP of a leading client on another machine",
      bench_sessions_freeze},
     {"sessions-node", "elections on a cluster: SIGKILL of the node process of the cluster's leader",
      bench_sessions_node},
+    {"sessions-leader",
+     "elections on a cluster: SIGKILL of the cluster's leader while libgavel leads many groups",
+     bench_sessions_leader},
+    {"sessions-host", "elections on a cluster: loss of a host with a node and the leading candidate",
+     bench_sessions_host},
     {"sessions-groups", "elections on a cluster: many groups, held by 100 sessions", bench_sessions_groups},
+    {"sessions-library", "elections on a cluster: many groups, led by one process with libgavel",
+     bench_sessions_library},
+    {"sessions-many", "elections on a cluster: SIGKILL of a process that leads many groups with libgavel",
+     bench_sessions_many},
     {"sessions-lookups", "elections on a cluster: who leads a group, by HTTP and by the client protocol",
      bench_sessions_lookups},
     {"sessions-writes", "elections on a cluster: acknowledged writes, by HTTP and by the client protocol",
@@ -263,20 +278,24 @@ int command_bench(const struct cli *cli, int argc, char **argv)
                           .gaveld = cli_flag_text(cli, "gaveld")};
     const char *only = cli_flag_text(cli, "only");
     int64_t trials = cli_flag_number(cli, "trials", bench.is_quick ? TRIALS_QUICK : TRIALS);
+    int64_t groups = cli_flag_number(cli, "groups", bench.is_quick ? GROUPS_QUICK : GROUPS);
 
     (void)argc;
     (void)argv;
     if (only && unknown_section(only))
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, -groups, -lookups, -writes, -http; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, -cold, -lookups, -idle; sessions, or one of sessions-kill, -standbys, -resign, -freeze, -node, -leader, -host, -groups, -library, -many, -lookups, -writes, -http; stores, or one of stores-kill, -freeze, -load; with commas between several",
             (int)strcspn(unknown_section(only), ","), unknown_section(only));
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
+    if (groups < 1 || groups > GROUPS_MAX)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--groups must be from 1 to %d", GROUPS_MAX);
     if (bench.gaveld && !is_program(bench.gaveld))
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "%s is no program that can be executed; name a gaveld with --gaveld", bench.gaveld);
     bench.trials = (size_t)trials;
+    bench.groups = (size_t)groups;
     if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
         return cli_fail(cli, GAVEL_ERR_IO, "cannot create the directory %s: %s; name another with --out",
                         bench.out, strerror(errno));

@@ -21,6 +21,7 @@ struct bench {
     const struct cli *cli;
     bool is_quick;
     size_t trials;       /* of hand-over and fail-over */
+    size_t groups;       /* of one process that leads many on a cluster, at most */
     const char *out;     /* directory for CSV and plots; NULL: none */
     const char *servers; /* file of servers (bench_servers.h); NULL: none */
     const char *gaveld;  /* the program of the nodes; NULL: the one of this gavel */
@@ -49,8 +50,13 @@ enum gavel_status bench_cluster_idle(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_kill(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_freeze(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_standbys(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_node(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_host(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_leader(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_library(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_many(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_lookups(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_writes(struct bench *bench, struct rig *rig);
 enum gavel_status bench_sessions_http(struct bench *bench, struct rig *rig);

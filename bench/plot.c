@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char script[] =
+static const char curves[] =
     "# SPDX-License-Identifier: Apache-2.0\n"
     "# Cumulative shares of the latencies measured by `gavel bench --out`. Run it in this directory: gnuplot "
     "plot.gp\n"
@@ -34,7 +34,7 @@ static const char script[] =
     "\"'\")\n"
     "do for [section in 'failover run handover store cluster-kill cluster-kill-all cluster-freeze "
     "cluster-transfer "
-    "cluster-cold cluster-lookups sessions-kill sessions-resign sessions-freeze sessions-node "
+    "cluster-cold cluster-lookups sessions-kill sessions-standbys sessions-many sessions-resign sessions-freeze sessions-node sessions-leader sessions-host "
     "sessions-lookups sessions-writes sessions-http stores-kill stores-freeze'] {\n"
     "    files = list(section)\n"
     "    if (words(files) > 0) {\n"
@@ -46,7 +46,9 @@ static const char script[] =
     "            title file[strlen(section) + 2:strlen(file) - 4] noenhanced\n"
     "        unset output\n"
     "    }\n"
-    "}\n"
+    "}\n";
+
+static const char bars[] =
     "# One bar for each load of a server\n"
     "if (system('ls load-stores.csv 2>/dev/null') ne '') {\n"
     "    set output 'stores-load.svg'\n"
@@ -64,7 +66,9 @@ static const char script[] =
     "    unset lmargin\n"
     "    set yrange [0:1] noreverse\n"
     "    set logscale x\n"
-    "}\n"
+    "}\n";
+
+static const char growth_of_sessions[] =
     "# What grows with the number of groups: one picture each, by the columns of growth-sessions.csv\n"
     "if (system('ls growth-sessions.csv 2>/dev/null') ne '') {\n"
     "    set output 'sessions-groups.svg'\n"
@@ -90,6 +94,42 @@ static const char script[] =
     "    unset output\n"
     "}\n";
 
+static const char growth_of_library[] =
+    "# The same for one process with libgavel, by the columns of growth-library.csv\n"
+    "if (system('ls growth-library.csv 2>/dev/null') ne '') {\n"
+    "    set output 'sessions-library.svg'\n"
+    "    set multiplot layout 2,2 title 'groups led by one process with libgavel'\n"
+    "    set logscale x\n"
+    "    set xrange [*:*]\n"
+    "    set xlabel 'groups'\n"
+    "    unset ylabel\n"
+    "    unset key\n"
+    "    set logscale y\n"
+    "    set yrange [*:*]\n"
+    "    set title 'milliseconds until all are led'\n"
+    "    plot 'growth-library.csv' every ::1 using 1:2 with linespoints linewidth 2 pointtype 7\n"
+    "    unset logscale y\n"
+    "    set yrange [0:*]\n"
+    "    set key inside top left\n"
+    "    set title 'CPU at rest, % of a core'\n"
+    "    plot 'growth-library.csv' every ::1 using 1:3 title 'three nodes' with linespoints linewidth 2 pointtype 7, \\\n"
+    "        '' every ::1 using 1:7 title 'without groups' with lines dashtype 2, \\\n"
+    "        '' every ::1 using 1:4 title 'client' with linespoints linewidth 2 pointtype 7, \\\n"
+    "        '' every ::1 using 1:8 title 'without groups' with lines dashtype 2\n"
+    "    # What is linear shows as a line only on an axis that is\n"
+    "    unset key\n"
+    "    unset logscale x\n"
+    "    set xrange [0:*]\n"
+    "    set title 'RSS of a node and its guard, MiB'\n"
+    "    plot 'growth-library.csv' every ::1 using 1:5 with linespoints linewidth 2 pointtype 7\n"
+    "    set title 'RSS of the client, MiB'\n"
+    "    plot 'growth-library.csv' every ::1 using 1:6 with linespoints linewidth 2 pointtype 7\n"
+    "    unset multiplot\n"
+    "    unset output\n"
+    "}\n";
+
+static const char *const scripts[] = {curves, bars, growth_of_sessions, growth_of_library};
+
 static bool write_script(const char *directory)
 {
     char path[PATH_MAX];
@@ -100,7 +140,9 @@ static bool write_script(const char *directory)
     FILE *file = fopen(path, "we");
     if (!file)
         return false;
-    bool is_written = fputs(script, file) != EOF;
+    bool is_written = true;
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
+        is_written = fputs(scripts[i], file) != EOF && is_written;
     return fclose(file) == 0 && is_written;
 }
 

@@ -69,6 +69,15 @@ struct bench_cluster_status {
     size_t connected; /* peers */
 };
 
+/* What a process has cost so far; zeros if it is gone. */
+struct bench_process_cost {
+    gavel_ns cpu;
+    int64_t rss_kib;
+    int64_t pss_kib;
+};
+
+struct bench_process_cost bench_process_cost_of(pid_t pid);
+
 /* What a node costs: both its processes. */
 struct bench_cluster_cost {
     gavel_ns cpu;
@@ -142,6 +151,10 @@ size_t bench_cluster_find(const struct cluster *cluster, const char *name);
 
 /* Lets a random part of `longest` pass while events are heard. */
 void bench_cluster_pause(struct cluster *cluster, gavel_ns longest);
+
+/* POST /transfer to the leader, until it answers. ERR_LEADER_TRANSFER_FAILED: `target` does not lead. */
+GAVEL_CHECKED enum gavel_status bench_cluster_ask_transfer(struct cluster *cluster, size_t leader,
+                                                           size_t target, gavel_ns until);
 
 /* Waits for the death of a process that is not our child. ERR_TIMEOUT. */
 GAVEL_CHECKED enum gavel_status bench_cluster_await_death(pid_t pid, gavel_ns until);

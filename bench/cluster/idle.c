@@ -11,60 +11,11 @@
 #include "os/clock.h"
 
 #include <inttypes.h>
-#include <string.h>
-#include <unistd.h>
 
 #define WINDOW_NS (20 * NS_PER_S)
 #define WINDOW_QUICK_NS (2 * NS_PER_S)
 #define SETTLED_NS (2 * NS_PER_S)
 #define KIB_PER_MIB 1024.0
-
-/* utime and stime of /proc/<pid>/stat, of all threads; 0 if it is gone. */
-static gavel_ns cpu_time(pid_t pid)
-{
-    char path[64], text[1024];
-    unsigned long long user, system;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    (void)fclose(file); /* only read from */
-    text[length] = '\0';
-    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
-    if (!rest ||
-        sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
-        return 0;
-    return (gavel_ns)(user + system) * NS_PER_S / sysconf(_SC_CLK_TCK);
-}
-
-/* A line "Name:   123 kB" of a file in /proc/<pid>; 0 if there is none. */
-static int64_t kib_of(pid_t pid, const char *name, const char *field)
-{
-    char path[64], line[256];
-    int64_t kib = 0;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    while (!kib && fgets(line, sizeof line, file))
-        if (strncmp(line, field, strlen(field)) == 0)
-            (void)sscanf(line + strlen(field), ": %" SCNd64, &kib); /* stays 0 if it is none */
-    (void)fclose(file);                                             /* only read from */
-    return kib;
-}
-
-struct bench_cluster_cost bench_cluster_cost_of(const struct bench_cluster_status *said)
-{
-    return (struct bench_cluster_cost){
-        .cpu = cpu_time(said->pid) + cpu_time(said->guard_pid),
-        .rss_kib = kib_of(said->pid, "status", "VmRSS") + kib_of(said->guard_pid, "status", "VmRSS"),
-        .node_rss_kib = kib_of(said->pid, "status", "VmRSS"),
-        .pss_kib = kib_of(said->pid, "smaps_rollup", "Pss") + kib_of(said->guard_pid, "smaps_rollup", "Pss"),
-    };
-}
 
 static void tell(struct report *report, const char *who, const struct bench_cluster_cost *before,
                  const struct bench_cluster_cost *after, gavel_ns passed)

@@ -51,21 +51,26 @@ static enum gavel_status find_leader(struct contest *contest, struct cluster *cl
     return GAVEL_OK;
 }
 
-static enum gavel_status transfer(struct contest *contest, struct cluster *cluster, size_t leader,
-                                  size_t target, struct bench_cluster_event *ret_claim)
+enum gavel_status bench_cluster_ask_transfer(struct cluster *cluster, size_t leader, size_t target,
+                                             gavel_ns until)
 {
     char body[128];
     struct http_line *line = &cluster->lines[leader];
 
     (void)snprintf(body, sizeof body, "{\"target_leader_id\":\"%s\",\"timeout_ms\":5000}",
                    local_cluster_node(&cluster->cluster, target)->name);
-    gavel_ns sent_at = clock_now(), until = sent_at + CLUSTER_LIMIT_NS;
     enum gavel_status status = http_line_ask(line, "POST", "/transfer", body);
     if (status == GAVEL_OK)
         status = http_line_hear(line, until, &cluster->answer);
+    return status == GAVEL_OK && !says_success(&cluster->answer) ? GAVEL_ERR_LEADER_TRANSFER_FAILED : status;
+}
+
+static enum gavel_status transfer(struct contest *contest, struct cluster *cluster, size_t leader,
+                                  size_t target, struct bench_cluster_event *ret_claim)
+{
+    gavel_ns sent_at = clock_now(), until = sent_at + CLUSTER_LIMIT_NS;
+    enum gavel_status status = bench_cluster_ask_transfer(cluster, leader, target, until);
     gavel_ns answered_at = clock_now();
-    if (status == GAVEL_OK && !says_success(&cluster->answer))
-        status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
     if (status == GAVEL_OK)
         status = bench_cluster_expect(cluster, "became_leader", sent_at, until, ret_claim);
     if (status == GAVEL_OK && ret_claim->node != target)

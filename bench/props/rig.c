@@ -4,6 +4,7 @@
 #include "bench/props/rig.h"
 
 #include "base/error.h"
+#include "bench/props/namespace.h"
 #include "os/clock.h"
 #include "os/interrupt.h"
 
@@ -110,6 +111,7 @@ void rig_close(struct rig *rig)
     *rig = (struct rig){0};
 }
 
+/* `driver` 0: in a pid namespace of its own, where the driver has no number. */
 static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, int control, pid_t driver,
                            const sigset_t *mask, member_run run, void *user)
 {
@@ -119,6 +121,8 @@ static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, i
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the pipe's end does the same for whoever is not frozen */
     if (getppid() != driver)
         _exit(1); /* it died before the line above */
+    if (!driver && namespace_mount_proc() != GAVEL_OK)
+        _exit(1);
     (void)snprintf(context.name, sizeof context.name, "%s", name);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
     (void)signal(SIGTERM, SIG_DFL);
@@ -133,11 +137,11 @@ static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, i
     _exit(run(&context, user)); /* without exit(): what stdio holds is the driver's to print */
 }
 
-enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, member_run run, void *user,
-                            struct gavel_error *error)
+static enum gavel_status start(struct rig *rig, uint32_t number, const char *name, member_run run, void *user,
+                               bool is_host, struct gavel_error *error)
 {
     struct member *member = &rig->members[number];
-    pid_t driver = getpid();
+    pid_t driver = is_host ? 0 : getpid();
     sigset_t stop, mask;
     int ends[2];
 
@@ -147,7 +151,8 @@ enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, 
     sigemptyset(&stop);
     sigaddset(&stop, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &stop, &mask);
-    pid_t pid = fork();
+    pid_t pid = is_host ? namespace_fork() : fork();
+    int why = errno;
     if (pid == 0) {
         (void)close(ends[1]);
         live(rig, number, name, ends[0], driver, &mask, run, user);
@@ -156,7 +161,8 @@ enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, 
     if (pid < 0) {
         (void)close(ends[0]);
         (void)close(ends[1]);
-        return error_set(error, GAVEL_ERR_IO, "cannot start a process: %s", strerror(errno));
+        return error_set(error, why == EPERM ? GAVEL_ERR_DENIED : GAVEL_ERR_IO, "cannot start a process: %s",
+                         strerror(why));
     }
     (void)close(ends[0]);
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -169,6 +175,18 @@ enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, 
     }
     *member = (struct member){.pid = pid, .pidfd = pidfd, .control = ends[1]};
     return GAVEL_OK;
+}
+
+enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, member_run run, void *user,
+                            struct gavel_error *error)
+{
+    return start(rig, number, name, run, user, false, error);
+}
+
+enum gavel_status rig_start_host(struct rig *rig, uint32_t number, const char *name, member_run run,
+                                 void *user, struct gavel_error *error)
+{
+    return start(rig, number, name, run, user, true, error);
 }
 
 void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_DIRECTORY_MAX + 32])

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define RIG_MAX 12
+#define RIG_MAX 128
 #define RIG_DIRECTORY_MAX 256
 
 struct rig;
@@ -68,6 +68,14 @@ bool rig_is_interrupted(void);
 /* Starts a member. The name is its candidate id, cut if it is too long. */
 GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, const char *name, member_run run,
                                           void *user, struct gavel_error *error);
+
+/*
+ * Starts a member as process 1 of a pid namespace of its own, with its own
+ * /proc: whatever it starts dies with it at once (namespace.h). ERR_DENIED
+ * unless this process may make one.
+ */
+GAVEL_CHECKED enum gavel_status rig_start_host(struct rig *rig, uint32_t member, const char *name,
+                                               member_run run, void *user, struct gavel_error *error);
 
 /*
  * Starts a program as a member. Its environment has nothing of ours: neither

@@ -37,7 +37,6 @@
 #define PACE_NS (100 * NS_PER_MS)  /* of one connection: all together write 1,000 times a second */
 #define PACED_TEXT "1000/s"
 #define SLOWEST_WRITE_MS 20
-#define KIB_PER_MIB 1024.0
 
 enum { SURVIVOR, HOLDER };
 
@@ -60,8 +59,7 @@ struct writing {
 struct growth {
     size_t groups;
     gavel_ns acquire;
-    double cpu;              /* of all nodes, in per cent of a core */
-    double rss_mib;          /* of the node that has most, with its guard */
+    struct sessions_rest rest;
     struct samples failover; /* until the last has its next leader */
     struct samples half;     /* until half of them have */
     struct writing hurried;
@@ -103,25 +101,9 @@ static enum gavel_status keep(struct scene *scene)
     gavel_ns window = is_quick                             ? QUICK_WINDOW_NS
                       : scene->growth->groups == MAIN_SIZE ? WINDOW_NS
                                                            : SHORT_WINDOW_NS;
-    struct bench_cluster_cost before[CLUSTER_NODES];
 
     sessions_wait(rig, clock_now() + (is_quick ? 0 : SETTLE_NS));
-    for (size_t i = 0; i < CLUSTER_NODES; i++)
-        before[i] = bench_cluster_cost_of(&scene->before[i]);
-    gavel_ns began = clock_now(), cpu = 0;
-    sessions_wait(rig, began + window);
-    gavel_ns passed = clock_now() - began;
-    if (rig_is_interrupted())
-        return GAVEL_ERR_STOPPED;
-    for (size_t i = 0; i < CLUSTER_NODES; i++) {
-        struct bench_cluster_cost after = bench_cluster_cost_of(&scene->before[i]);
-        double rss_mib = (double)after.rss_kib / KIB_PER_MIB;
-        cpu += after.cpu - before[i].cpu;
-        if (rss_mib > scene->growth->rss_mib)
-            scene->growth->rss_mib = rss_mib;
-    }
-    scene->growth->cpu = (double)cpu * 100 / (double)passed;
-    return GAVEL_OK;
+    return sessions_rest(scene->cluster, scene->before, SURVIVOR, window, &scene->growth->rest);
 }
 
 static enum gavel_status ask_all(struct scene *scene,
@@ -334,9 +316,10 @@ static void tell(struct report *report, struct growth *growth)
         return; /* there is no gaveld, or it came to nothing */
 #define NAME(text) ((void)snprintf(name, sizeof name, "%zu groups: " text, growth->groups), name)
     report_value(report, NAME("until all are led"), (double)growth->acquire / NS_PER_MS, "ms", none);
-    report_value(report, NAME("CPU of three nodes, at rest"), growth->cpu, "% of a core",
+    report_value(report, NAME("CPU of three nodes, at rest"), growth->rest.nodes_cpu, "% of a core",
                  (struct aim){.p50 = is_main ? 5 : 0});
-    report_value(report, NAME("RSS of a node and its guard, at most"), growth->rss_mib, "MiB", none);
+    report_value(report, NAME("RSS of a node and its guard, at most"), growth->rest.node_rss_mib, "MiB",
+                 none);
     report_samples(report, NAME("SIGKILL of who leads 1000, to the last's next leader"), &growth->failover,
                    NS_PER_MS, "ms", (struct aim){.max = is_main ? 100 : 0});
     report_samples(report, NAME("the same, to half of them"), &growth->half, NS_PER_MS, "ms", none);
@@ -374,7 +357,8 @@ static void write_growth(struct report *report, struct growth *growths, size_t c
     for (size_t i = 0; i < count; i++)
         if (growths[i].acquire)
             (void)fprintf(file, "%zu,%.3f,%.3f,%.3f,%.3f\n", growths[i].groups,
-                          (double)growths[i].acquire / NS_PER_MS, growths[i].cpu, growths[i].rss_mib,
+                          (double)growths[i].acquire / NS_PER_MS, growths[i].rest.nodes_cpu,
+                          growths[i].rest.node_rss_mib,
                           (double)samples_percentile(&growths[i].failover, 50) / NS_PER_MS);
     if (fclose(file) != 0)
         report_note(report, "cannot write %s: %s", path, strerror(errno));

@@ -4,31 +4,41 @@
  * One election with three candidates, each a process: the one that leads is
  * killed, frozen, or gives up, until the next one knows that it leads.
  *
- *   kill    on this machine, by unix socket: a node sees the death by pidfd
- *   freeze  by TCP, and no process is told: the session has to run out
- *   resign  the leader hands over
+ *   kill      on this machine, by unix socket: a node sees the death by pidfd
+ *   freeze    by TCP, and no process is told: the session has to run out
+ *   resign    the leader hands over
+ *   standbys  as kill, with up to a hundred candidates that wait for it
  *
  * Each with candidates that use libgavel over gavel://, as any program would,
  * and with candidates that campaign by sessions of the client protocol, as
- * those over HTTP do.
+ * those over HTTP do; standbys with libgavel only.
  */
 #include "bench/sessions/sessions.h"
 
 #include "bench/props/participant.h"
 #include "os/clock.h"
 
-#define MEMBERS 3
+#define MEMBERS 3 /* unless the section says otherwise */
 #define TRIAL_LIMIT_NS (20 * NS_PER_S)
 #define PAUSE_NS (50 * NS_PER_MS)
 #define MANY_AFTER_FREEZE 20
 #define FEW_AFTER_FREEZE 10
 #define SHORT_TTL_MS 500
+#define MOST_BESIDE_STANDBYS 100 /* trials: each standby writes a mark in each */
+#define LARGEST_RATIO 1.5
+
+static const uint32_t standbys[] = {3, 10, 30, 100};
+#define STANDBYS (sizeof standbys / sizeof standbys[0])
+#define QUICK_STANDBYS 2
+
+_Static_assert(RIG_MAX > 100, "a hundred standbys and their leader are members");
 
 enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_HANDOVER };
 
 struct contest {
     struct rig *rig;
     enum fault fault;
+    uint32_t members;
     member_run run;
     void *user;
     struct mark leader;
@@ -44,19 +54,9 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
     return rig_start(contest->rig, member, name, contest->run, contest->user, NULL);
 }
 
-/* Everybody but the leader knows it. One that has just been started is looked for from `from` on. */
-static enum gavel_status await_standbys(const struct contest *contest, size_t from)
+static enum gavel_status await_standbys(struct contest *contest, size_t from)
 {
-    enum gavel_status status = GAVEL_OK;
-
-    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++) {
-        struct mark_query query = {
-            .kind = MARK_KNOWS, .member = i, .epoch_at_least = contest->leader.epoch, .from = from};
-        struct mark ignored;
-        if (i != contest->leader.member)
-            status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
-    }
-    return status;
+    return sessions_await_standbys(contest->rig, 0, contest->members, from, TRIAL_LIMIT_NS, &contest->leader);
 }
 
 /* *ret_sent_at is right before the signal, or when the leader was about to give up. */
@@ -96,8 +96,9 @@ static enum gavel_status trial(struct contest *contest)
         status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
     if (status != GAVEL_OK)
         return status;
-    /* If nobody came forward the same one may lead again; that is no hand-over. */
-    if (contest->leader.member != victim)
+    /* If nobody came forward the same one may lead again; that is no hand-over. Nor is it one if it had lost
+     * the mandate before. */
+    if (contest->leader.member != victim && contest->leader.at >= sent_at)
         samples_add(&contest->latency, contest->leader.at - sent_at);
     bench_sync(rig, &contest->disk);
     if (contest->fault == FAULT_FREEZE)
@@ -113,7 +114,7 @@ static enum gavel_status run_contest(struct contest *contest, size_t trials)
     struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = from};
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++)
+    for (uint32_t i = 0; i < contest->members && status == GAVEL_OK; i++)
         status = start(contest, i);
     if (status == GAVEL_OK)
         status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
@@ -121,7 +122,7 @@ static enum gavel_status run_contest(struct contest *contest, size_t trials)
         status = await_standbys(contest, from);
     for (size_t i = 0; i < 2 * trials && contest->latency.count < trials && status == GAVEL_OK; i++)
         status = trial(contest);
-    for (uint32_t i = 0; i < MEMBERS; i++)
+    for (uint32_t i = 0; i < contest->members; i++)
         sessions_end(contest->rig, i);
     return status;
 }
@@ -141,29 +142,23 @@ static struct client_load_plan candidate_plan(const struct cluster *cluster, boo
     return plan;
 }
 
-static void store_url(const struct cluster *cluster, char url[static CLIENT_LOAD_TARGET_BYTES + 8])
-{
-    char target[CLIENT_LOAD_TARGET_BYTES];
-
-    sessions_target(cluster, false, target);
-    (void)snprintf(url, CLIENT_LOAD_TARGET_BYTES + 8, "gavel://%s", target);
-}
-
 /* The same fault for candidates of both kinds. */
 static enum gavel_status run_both(struct cluster *cluster, enum fault fault, const char *what, struct aim aim)
 {
     struct report *report = &cluster->bench->report;
     struct client_load_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
-    char url[CLIENT_LOAD_TARGET_BYTES + 8], name[96];
-    struct contest ours = {.rig = cluster->rig, .fault = fault, .run = participant_run, .user = url};
-    struct contest session = {.rig = cluster->rig, .fault = fault, .run = client_load_run, .user = &plan};
+    char url[SESSIONS_URL_BYTES], name[96];
+    struct contest ours = {
+        .rig = cluster->rig, .fault = fault, .members = MEMBERS, .run = participant_run, .user = url};
+    struct contest session = {
+        .rig = cluster->rig, .fault = fault, .members = MEMBERS, .run = client_load_run, .user = &plan};
     struct bench_cluster_status said[CLUSTER_NODES];
     size_t leader;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
     if (status != GAVEL_OK)
         return status;
-    store_url(cluster, url);
+    sessions_url(cluster, url);
     status = run_contest(&ours, cluster->bench->trials);
     if (status == GAVEL_OK)
         status = run_contest(&session, cluster->bench->trials);
@@ -195,8 +190,11 @@ static enum gavel_status run_resign(struct cluster *cluster)
 static enum gavel_status freeze(struct cluster *cluster, uint32_t ttl_ms, const char *group, size_t trials)
 {
     struct client_load_plan plan = candidate_plan(cluster, true, ttl_ms, group);
-    struct contest contest = {
-        .rig = cluster->rig, .fault = FAULT_FREEZE, .run = client_load_run, .user = &plan};
+    struct contest contest = {.rig = cluster->rig,
+                              .fault = FAULT_FREEZE,
+                              .members = MEMBERS,
+                              .run = client_load_run,
+                              .user = &plan};
     enum gavel_status status = run_contest(&contest, trials);
     char name[96];
 
@@ -226,6 +224,65 @@ static enum gavel_status run_freeze(struct cluster *cluster)
     return status;
 }
 
+/* The trials with so many standbys; what the disk needed beside them is added to `disk`. */
+static enum gavel_status stand_by(struct cluster *cluster, uint32_t count, char *url, size_t trials,
+                                  struct samples *ret_latency, struct samples *disk)
+{
+    struct contest contest = {
+        .rig = cluster->rig, .fault = FAULT_KILL, .members = count + 1, .run = participant_run, .user = url};
+    enum gavel_status status = run_contest(&contest, trials);
+
+    for (size_t i = 0; i < contest.disk.count; i++)
+        samples_add(disk, contest.disk.values[i]);
+    samples_done(&contest.disk);
+    *ret_latency = contest.latency; /* also what came before a failure */
+    return status;
+}
+
+/* Beside the first of them, which has the fewest standbys. */
+static void tell_standbys(struct report *report, struct samples *latency, size_t count)
+{
+    char name[96];
+
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(name, sizeof name, "%u standbys: SIGKILL to on_elected", (unsigned)standbys[i]);
+        report_samples(report, name, &latency[i], NS_PER_MS, "ms", (struct aim){0});
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (!latency[0].count || !latency[i].count)
+            continue;
+        (void)snprintf(name, sizeof name, "%u standbys: p50 beside %u standbys", (unsigned)standbys[i],
+                       (unsigned)standbys[0]);
+        report_value(report, name,
+                     (double)samples_percentile(&latency[i], 50) /
+                         (double)samples_percentile(&latency[0], 50),
+                     "times", (struct aim){.p50 = i + 1 == STANDBYS ? LARGEST_RATIO : 0});
+    }
+}
+
+static enum gavel_status run_standbys(struct cluster *cluster)
+{
+    const struct bench *bench = cluster->bench;
+    size_t count = bench->is_quick ? QUICK_STANDBYS : STANDBYS, leader;
+    size_t trials = bench->trials < MOST_BESIDE_STANDBYS ? bench->trials : MOST_BESIDE_STANDBYS;
+    struct bench_cluster_status said[CLUSTER_NODES];
+    struct samples latency[STANDBYS] = {0}, disk = {0};
+    char url[SESSIONS_URL_BYTES];
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
+
+    sessions_url(cluster, url);
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++)
+        status = stand_by(cluster, standbys[i], url, trials, &latency[i], &disk);
+    tell_standbys(&cluster->bench->report, latency, count);
+    report_samples(&cluster->bench->report, "floor: write 4 KiB, fdatasync", &disk, NS_PER_MS, "ms",
+                   (struct aim){0});
+    bench_cluster_note(cluster, 0);
+    for (size_t i = 0; i < count; i++)
+        samples_done(&latency[i]);
+    samples_done(&disk);
+    return status;
+}
+
 enum gavel_status bench_sessions_kill(struct bench *bench, struct rig *rig)
 {
     return bench_with_clients(bench, rig, run_kill, NULL);
@@ -239,4 +296,9 @@ enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig)
 enum gavel_status bench_sessions_freeze(struct bench *bench, struct rig *rig)
 {
     return bench_with_clients(bench, rig, run_freeze, NULL);
+}
+
+enum gavel_status bench_sessions_standbys(struct bench *bench, struct rig *rig)
+{
+    return bench_with_clients(bench, rig, run_standbys, NULL);
 }

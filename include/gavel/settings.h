@@ -44,6 +44,7 @@ enum gavel_policy {
     GAVEL_POLICY_FIRST,         /* whoever comes first */
     GAVEL_POLICY_LEXICOGRAPHIC, /* the lowest candidate id, byte by byte */
     GAVEL_POLICY_PRIORITY,      /* the highest number; ties by lowest id */
+    GAVEL_POLICY_BALANCED,      /* whose process leads the fewest groups; only on a store that grants mandates */
 };
 
 struct gavel_settings {
@@ -110,7 +111,7 @@ struct gavel_bounds {
 GAVEL_API void gavel_settings_bounds(const struct gavel_settings *settings, size_t candidates,
                                      struct gavel_bounds *ret_bounds);
 
-/* "first", "lexicographic", "priority". */
+/* "first", "lexicographic", "priority", "balanced". */
 GAVEL_API const char *gavel_policy_name(enum gavel_policy policy);
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_policy_parse(const char *name, enum gavel_policy *ret_policy);
 

@@ -12,6 +12,8 @@
  */
 #include "sim/session/world.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -230,6 +232,7 @@ static void withdraw_again(struct program *program, const struct pending *pendin
     struct candidacy *candidacy = &program->candidacies[pending->group];
     Gavel__Withdraw withdraw;
     Gavel__Op op;
+    uint64_t token;
 
     gavel__withdraw__init(&withdraw);
     gavel__op__init(&op);
@@ -237,8 +240,8 @@ static void withdraw_again(struct program *program, const struct pending *pendin
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
     candidacy->is_leaving = true;
-    if (pending_submit(program, PENDING_WITHDRAW, pending->group, &op, 0) == 0)
-        candidacy->is_leaving = false;
+    token = pending_submit(program, PENDING_WITHDRAW, pending->group, &op, 0);
+    ASSERT(token != 0); /* there is the room of what was refused */
 }
 
 /* It takes part under another number from now on, and sometimes under another id. */
@@ -313,6 +316,7 @@ static void campaign(struct program *program, unsigned group)
     Gavel__Campaign campaign;
     Gavel__Op op;
     uint8_t metadata[] = {(uint8_t)candidacy->priority};
+    uint64_t token;
 
     gavel__campaign__init(&campaign);
     gavel__op__init(&op);
@@ -340,8 +344,8 @@ static void campaign(struct program *program, unsigned group)
     op.what_case = GAVEL__OP__WHAT_CAMPAIGN;
     op.campaign = &campaign;
     candidacy->is_asking = true;
-    if (pending_submit(program, PENDING_CAMPAIGN, group, &op, 0) == 0)
-        candidacy->is_asking = false;
+    token = pending_submit(program, PENDING_CAMPAIGN, group, &op, 0);
+    ASSERT(token != 0);
 }
 
 /* First the work stops, then the mandate is given up. */
@@ -355,6 +359,7 @@ static void withdraw(struct program *program, unsigned group, bool stays)
     bool is_done = chance(program, 200) && has(program, CLIENT_FAULT_RESIGN);
     Gavel__Withdraw withdraw;
     Gavel__Op op;
+    uint64_t token;
 
     gavel__withdraw__init(&withdraw);
     gavel__op__init(&op);
@@ -378,8 +383,8 @@ static void withdraw(struct program *program, unsigned group, bool stays)
     candidacy->epoch = 0;
     candidacy->drain_at = 0;
     candidacy->is_leaving = true;
-    if (pending_submit(program, PENDING_WITHDRAW, group, &op, stays && !withdraw.is_done) == 0)
-        candidacy->is_leaving = false;
+    token = pending_submit(program, PENDING_WITHDRAW, group, &op, stays && !withdraw.is_done);
+    ASSERT(token != 0); /* or it would have given up what the cluster takes it to hold, for good */
 }
 
 void campaign_wish(struct program *program, unsigned group)
@@ -501,8 +506,8 @@ void campaign_act(struct program *program, unsigned group)
         pending_ask(program, PENDING_LOOK, group);
         return;
     }
-    if (program->is_closing || candidacy->is_asking || candidacy->is_leaving)
-        return;
+    if (program->is_closing || candidacy->is_asking || candidacy->is_leaving || !pending_has_room(program))
+        return; /* what cannot be asked for is not decided either */
     if (program->deadline == 0 && !candidacy->has_joined && program->index % 3 != 0) {
         campaign(program, group); /* some do not wait for their session: it is opened by that */
         return;
@@ -534,6 +539,6 @@ void campaign_act(struct program *program, unsigned group)
         campaign_write_note(program, group);
     if (program->life == life && chance(program, 80))
         pending_ask(program, PENDING_READ_COUNT, group);
-    if (program->life == life && !program->is_closing)
+    if (program->life == life && !program->is_closing && pending_has_room(program))
         deviate(program, group);
 }

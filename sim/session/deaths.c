@@ -52,7 +52,7 @@ void deaths_report(struct service *service)
          session = table_session_next(session)) {
         Gavel__CloseSession *close;
 
-        if (session->process.pid == 0 || !is_dead(service, session->process.pid))
+        if (session->is_ending || session->process.pid == 0 || !is_dead(service, session->process.pid))
             continue;
         close = next_op(&report, GAVEL__OP__WHAT_CLOSE_SESSION)->close_session;
         gavel__close_session__init(close);

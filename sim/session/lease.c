@@ -7,6 +7,8 @@
  */
 #include "sim/session/world.h"
 
+#include "base/assert.h"
+
 #define PPM 1000000
 
 gavel_ns lease_sure(const struct program *program, int64_t lease_ms)
@@ -98,6 +100,7 @@ static void release(struct program *program, unsigned group)
     struct candidacy *candidacy = &program->candidacies[group];
     Gavel__Release release;
     Gavel__Op op;
+    uint64_t token;
 
     gavel__release__init(&release);
     gavel__op__init(&op);
@@ -111,8 +114,8 @@ static void release(struct program *program, unsigned group)
     TRACE(program->testbed->cluster, NULL, "%s releases %s", program->label, testbed_group_name(group));
     let_go(program, group);
     candidacy->is_leaving = true;
-    if (pending_submit(program, PENDING_RELEASE, group, &op, 0) == 0)
-        candidacy->is_leaving = false;
+    token = pending_submit(program, PENDING_RELEASE, group, &op, 0);
+    ASSERT(token != 0);
 }
 
 static void held_until(struct program *program, unsigned group, gavel_ns from, int64_t ms)
@@ -185,8 +188,8 @@ void lease_act(struct program *program, unsigned group)
 
     if (!candidacy_may_work(program, candidacy, group))
         candidacy_rest(program, group);
-    if (program->is_closing)
-        return;
+    if (program->is_closing || !pending_has_room(program))
+        return; /* what cannot be asked for is not decided either */
     if (candidacy->epoch == 0) {
         if (!candidacy->is_asking && !candidacy->is_leaving)
             pending_ask(program, PENDING_LOOK, group);

@@ -18,6 +18,14 @@ static struct pending *find(struct program *program, uint64_t token)
     return NULL;
 }
 
+bool pending_has_room(const struct program *program)
+{
+    for (unsigned i = 0; i < PENDING_MAX; i++)
+        if (program->pending[i].kind == PENDING_NONE)
+            return true;
+    return false;
+}
+
 static struct pending *begin(struct program *program, enum pending_kind kind, unsigned group)
 {
     for (unsigned i = 0; i < PENDING_MAX; i++) {
@@ -88,8 +96,10 @@ void pending_ask(struct program *program, enum pending_kind kind, unsigned group
     if (kind == PENDING_LOOK && program->candidacies[group].is_looking)
         return;
     pending = begin(program, kind, group);
-    if (!pending)
+    if (!pending) {
+        program->candidacies[group].must_look |= kind == PENDING_LOOK;
         return;
+    }
     if (kind == PENDING_LOOK)
         program->candidacies[group].is_looking = true;
     ask.kind = kind == PENDING_LOOK ? GAVEL__ASK__KIND__GROUP : GAVEL__ASK__KIND__NOTE;

@@ -59,7 +59,7 @@ static void draw_groups(struct session_profile *p, struct prng *prng)
 {
     static const Gavel__Policy policies[] = {GAVEL__POLICY__POLICY_FIRST, GAVEL__POLICY__POLICY_FIRST,
                                              GAVEL__POLICY__POLICY_LEXICOGRAPHIC,
-                                             GAVEL__POLICY__POLICY_PRIORITY};
+                                             GAVEL__POLICY__POLICY_PRIORITY, GAVEL__POLICY__POLICY_BALANCED};
 
     p->groups = 1 + (unsigned)prng_below(prng, GROUPS_MAX);
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
@@ -69,7 +69,8 @@ static void draw_groups(struct session_profile *p, struct prng *prng)
         bool has_minimum = prng_chance(prng, 400);
 
         group->policy = policies[prng_below(prng, sizeof policies / sizeof *policies)];
-        group->preempts = preempts && group->policy != GAVEL__POLICY__POLICY_FIRST && !p->is_quiet;
+        group->preempts = preempts && group->policy != GAVEL__POLICY__POLICY_FIRST &&
+                          group->policy != GAVEL__POLICY__POLICY_BALANCED && !p->is_quiet;
         group->min_mandate_ms = has_minimum ? min_mandate_ms : 0;
     }
 }
@@ -169,4 +170,5 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
         p->group[i].has_notes = prng_chance(&prng, p->retention > 0 ? 400 : 1000);
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
     p->cluster.act_every = 100 * NS_PER_MS;
+    p->close_part = prng_chance(&prng, 700) ? 1 : (uint32_t)prng_below(&prng, 3);
 }

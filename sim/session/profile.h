@@ -72,8 +72,9 @@ struct session_profile {
     struct program_profile program[PROGRAMS_MAX];
     uint32_t ttl_max_ms; /* of all, leases too */
     gavel_ns fault_every;
-    gavel_ns act_late;  /* how late a program stops after a wish */
-    gavel_ns retention; /* of groups that nobody uses; 0: they stay */
+    gavel_ns act_late;   /* how late a program stops after a wish */
+    gavel_ns retention;  /* of groups that nobody uses; 0: they stay */
+    uint32_t close_part; /* groups that a session that has ended leaves by one operation; 0: all of them */
     unsigned loss_per_mille;
     unsigned late_per_mille;
     unsigned twice_per_mille;

@@ -141,7 +141,7 @@ bool session_referee_is_dead(const struct session_referee *referee, int32_t pid)
 /* What the log has shown. */
 struct session_referee_counts {
     uint64_t sessions, expired, closed, deaths, grants, claims, take_overs, lapses, hand_overs, rollbacks,
-        stale, finished, removals, anew, reopened, renewed;
+        stale, finished, removals, anew, reopened, renewed, parted;
 };
 const struct session_referee_counts *session_referee_counts(const struct session_referee *referee);
 

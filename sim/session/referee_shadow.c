@@ -60,9 +60,23 @@ static void remove_candidate(struct shadow_group *group, const struct shadow_can
 
 /* ---- who leads ---- */
 
-static bool is_before(const struct shadow_group *group, const struct shadow_candidate *a,
-                      const struct shadow_candidate *b)
+/* How many groups its session leads. */
+static unsigned lead_count(const struct session_referee *referee, const struct shadow_candidate *candidate)
 {
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < GROUPS_MAX; i++)
+        count += referee->groups[i].is_held && referee->groups[i].session == candidate->session;
+    return count;
+}
+
+static bool is_before(const struct session_referee *referee, const struct shadow_group *group,
+                      const struct shadow_candidate *a, const struct shadow_candidate *b)
+{
+    unsigned a_leads = lead_count(referee, a), b_leads = lead_count(referee, b);
+
+    if (group->policy == GAVEL__POLICY__POLICY_BALANCED && a_leads != b_leads)
+        return a_leads < b_leads;
     if (group->policy == GAVEL__POLICY__POLICY_LEXICOGRAPHIC)
         return strcmp(a->id, b->id) < 0;
     if (group->policy == GAVEL__POLICY__POLICY_PRIORITY && a->priority != b->priority)
@@ -73,11 +87,12 @@ static bool is_before(const struct shadow_group *group, const struct shadow_cand
 /* Whoever is patient does not take the place of another that was lost. */
 static bool may_take(const struct shadow_group *group, const struct shadow_candidate *candidate)
 {
-    return candidate->is_eligible &&
+    return candidate->is_eligible && !candidate->is_ending &&
            !(candidate->is_patient && group->was_lost && strcmp(candidate->id, group->holder) != 0);
 }
 
-static struct shadow_candidate *best(struct shadow_group *group, const char *but)
+static struct shadow_candidate *best(const struct session_referee *referee, struct shadow_group *group,
+                                     const char *but)
 {
     struct shadow_candidate *found = NULL;
 
@@ -85,7 +100,7 @@ static struct shadow_candidate *best(struct shadow_group *group, const char *but
         struct shadow_candidate *candidate = &group->candidates[i];
 
         if (may_take(group, candidate) && strcmp(candidate->id, but) != 0 &&
-            (!found || is_before(group, candidate, found)))
+            (!found || is_before(referee, group, candidate, found)))
             found = candidate;
     }
     return found;
@@ -163,9 +178,9 @@ static void settle(struct session_referee *referee, struct shadow_group *group, 
         if (group->successor[0])
             chosen = candidate_by_id(group, group->successor);
         if (!chosen || !may_take(group, chosen) || strcmp(chosen->id, leaver) == 0)
-            chosen = best(group, leaver);
+            chosen = best(referee, group, leaver);
         if (!chosen)
-            chosen = best(group, "");
+            chosen = best(referee, group, "");
         if (chosen)
             begin_mandate(referee, group, chosen->id, chosen->session, revision);
     }
@@ -218,28 +233,65 @@ static void check_ending(struct session_referee *referee, const struct shadow_se
     referee->counts.closed += ending == GAVEL__ENDING__ENDING_CLOSED;
 }
 
+/* The group that it has been in for longest; NULL: it is in none. */
+static struct shadow_group *first_group(struct session_referee *referee, const struct shadow_session *session)
+{
+    struct shadow_group *first = NULL;
+    uint64_t joined = 0;
+
+    for (unsigned i = 0; i < GROUPS_MAX; i++) {
+        const struct shadow_candidate *candidate = candidate_of(&referee->groups[i], session->id);
+
+        if (!candidate || (first && candidate->joined > joined))
+            continue;
+        first = &referee->groups[i];
+        joined = candidate->joined;
+    }
+    return first;
+}
+
+static void leave(struct session_referee *referee, struct shadow_group *group,
+                  const struct shadow_session *session, uint64_t revision)
+{
+    if (group->is_held && group->session == session->id)
+        end_mandate(referee, group, session->ending, group->wish_successor, revision);
+    remove_candidate(group, candidate_of(group, session->id));
+    group->touched_at = referee->now;
+    settle(referee, group, "", revision);
+}
+
+/* It is over for everybody, also for groups that it leaves later. */
+static void begin_ending(struct session_referee *referee, struct shadow_session *session)
+{
+    session->is_ending = true;
+    for (unsigned i = 0; i < GROUPS_MAX; i++) {
+        struct shadow_candidate *candidate = candidate_of(&referee->groups[i], session->id);
+
+        if (candidate)
+            candidate->is_ending = true;
+    }
+}
+
 static void close_session(struct session_referee *referee, const Gavel__CloseSession *close,
                           uint64_t revision)
 {
     struct shadow_session *session = shadow_session_find(referee, close->session);
+    uint32_t left = close->groups_max > 0 ? close->groups_max : UINT32_MAX;
+    struct shadow_group *group = NULL;
 
-    if (!session || !session->is_open)
+    if (!session || (!session->is_open && !session->is_ending))
         return;
-    check_ending(referee, session, close->ending);
-    session->is_open = false;
-    session->has_expired = close->ending == GAVEL__ENDING__ENDING_EXPIRED;
-    for (unsigned i = 0; i < GROUPS_MAX; i++) {
-        struct shadow_group *group = &referee->groups[i];
-        struct shadow_candidate *candidate = candidate_of(group, session->id);
-
-        if (!candidate)
-            continue;
-        if (group->is_held && group->session == session->id)
-            end_mandate(referee, group, close->ending, group->wish_successor, revision);
-        remove_candidate(group, candidate);
-        group->touched_at = referee->now;
-        settle(referee, group, "", revision);
+    if (session->is_open) {
+        check_ending(referee, session, close->ending);
+        session->is_open = false;
+        session->ending = close->ending;
+        session->has_expired = close->ending == GAVEL__ENDING__ENDING_EXPIRED;
+        begin_ending(referee, session);
     }
+    for (; left > 0 && (group = first_group(referee, session)); left--)
+        leave(referee, group, session, revision);
+    session->is_ending = first_group(referee, session) != NULL;
+    referee->counts.parted += session->is_ending;
 }
 
 /* ---- candidates ---- */

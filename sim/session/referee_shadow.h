@@ -17,6 +17,8 @@ struct shadow_session {
     uint64_t revision; /* that has opened it */
     gavel_ns opened_at;
     bool is_open;
+    bool is_ending;       /* it is over, and has groups left … */
+    Gavel__Ending ending; /* … for this reason */
     bool has_expired;
     int32_t pid;
     uint64_t last_id;
@@ -30,6 +32,7 @@ struct shadow_candidate {
     int32_t priority;
     bool is_eligible;
     bool is_patient;
+    bool is_ending; /* its session is */
     uint64_t instance;
     uint64_t joined;
 };

@@ -213,10 +213,23 @@ static void judge_hanging(struct testbed *testbed, const struct program *program
                               ns_from_ms(program->open.ttl_ms));
 }
 
+bool testbed_is_reachable(struct testbed *testbed)
+{
+    struct cluster *cluster = testbed->cluster;
+    const struct host *leader = cluster_leader(cluster);
+
+    for (unsigned i = 0; i < testbed->profile.cluster.nodes; i++)
+        if (cluster->healed & 1U << i &&
+            (!leader || raft_config_find(&leader->node.raft.config, cluster->hosts[i].id)))
+            return true;
+    return false;
+}
+
 /* The last look: everybody has had time to find a leader, and to hear of it. */
 static void end(struct testbed *testbed)
 {
     gavel_ns now = testbed->cluster->now;
+    bool is_reachable = testbed_is_reachable(testbed);
     unsigned alive = 0;
     unsigned leased = 0;
 
@@ -225,7 +238,7 @@ static void end(struct testbed *testbed)
 
         if (program->is_alive && program->is_hanging_for_good)
             judge_hanging(testbed, program);
-        if (!program->is_alive || program->is_closing || program->is_hanging_for_good ||
+        if (!program->is_alive || program->is_closing || program->is_hanging_for_good || !is_reachable ||
             !is_told(testbed, program))
             continue;
         alive |= 1U << i;
@@ -378,6 +391,7 @@ static void take_counts(struct testbed *testbed)
     testbed->seen[SESSION_SIGHT_ROLLBACKS] = counts->rollbacks;
     testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
     testbed->seen[SESSION_SIGHT_REMOVALS] = counts->removals;
+    testbed->seen[SESSION_SIGHT_PARTED] = counts->parted;
     testbed->seen[SESSION_SIGHT_ANEW] = counts->anew;
     testbed->seen[SESSION_SIGHT_RENEWED] = counts->renewed;
     testbed->seen[SESSION_SIGHT_REOPENED] = counts->reopened;

@@ -157,7 +157,7 @@ struct candidacy {
     bool is_asking;         /* a campaign or a claim is under way */
     bool is_leaving;        /* a withdrawal or a release is under way */
     bool is_looking;
-    bool must_look; /* again, soon: the last look showed nothing, or what is old */
+    bool must_look; /* again, soon: there was no room to, or the last look showed nothing, or what is old */
     uint64_t told;  /* the newest revision that its watch has told */
     bool is_ineligible;
     int32_t priority;
@@ -234,6 +234,7 @@ struct program {
     X(REMOVALS, "groups removed")                                                                            \
     X(ANEW, "groups led anew after a removal")                                                               \
     X(RENEWED, "mandates that went on under a new epoch")                                                    \
+    X(PARTED, "ends of sessions that left groups for later")                                                 \
     X(REOPENED, "sessions opened anew under their id")                                                       \
     X(LATER, "sessions asked for on a connection that was up")                                               \
     X(OVERDUE, "keep-alives that waited for their caller")                                                   \
@@ -303,6 +304,11 @@ static inline gavel_ns testbed_length(struct testbed *testbed, unsigned stream, 
     return fault_length(&testbed->streams[stream], low, high);
 }
 
+/*
+ * After the heal: whether programs can find the cluster. They know the nodes that it began with, and nobody
+ * tells them of others; so one of these must have healed, and be a member still.
+ */
+bool testbed_is_reachable(struct testbed *testbed);
 /* The name of a group. */
 const char *testbed_group_name(unsigned group);
 /* By its name; GROUPS_MAX: none of ours. */
@@ -377,6 +383,8 @@ bool program_is_frozen(const struct program *program);
 void program_clear(struct program *program);
 
 /* pending.c: what programs ask, and the outcome */
+/* Whether one more can wait for its outcome: what is refused for want of room was never asked. */
+bool pending_has_room(const struct program *program);
 uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigned group, const Gavel__Op *op,
                         uint64_t value);
 void pending_ask(struct program *program, enum pending_kind kind, unsigned group);

@@ -180,6 +180,8 @@
     X(REMOVED_WHILE_JOINED,   "removed-while-joined", "a group is removed although somebody leads it, or takes part") \
     X(REMOVED_THOUGH_NEWER,   "removed-though-newer", "a group is removed although it has changed since it was looked at") \
     X(REMOVED_WHILE_RENEWED,  "removed-while-renewed", "how long nobody leads a group is counted from the grant of its lease") \
+    X(ENDING_FORGOTTEN,       "ending-forgotten", "a session that has ended keeps the groups that it did not leave at once") \
+    X(BALANCE_IGNORED,        "balance-ignored", "a vacant group of the policy balanced goes to who came first") \
     X(REMOVED_EARLY,          "removed-early", "an idle group is removed after a part of the retention time") \
     X(REMOVED_WITH_NOTES,     "removed-with-notes", "an idle group is removed after the retention time although it has notes") \
     X(REMOVAL_FORGETS_EPOCH,  "removal-forgets-epoch", "the epochs of a group that is made anew begin anew") \

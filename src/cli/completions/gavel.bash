@@ -40,7 +40,7 @@ _gavel_values() {
     --log | --log-format) list="auto human logfmt json" ;;
     --log-level) list="debug info warning error" ;;
     --preset | -p) list="local database coordinator object-store frugal" ;;
-    --policy) list="first lexicographic priority" ;;
+    --policy) list="first lexicographic priority balanced" ;;
     --on-exit) list="stop resign restart" ;;
     --term-signal) list="TERM INT QUIT HUP USR1 USR2" ;;
     --contain) list="auto cgroup walk" ;;
@@ -179,7 +179,7 @@ _gavel() {
         [[ $prev != cluster ]] || list+=" demo"
         ;;
     demo) list="$common --sabotage" ;;
-    bench) list="$common --quick --only --trials --servers --gaveld --out" ;;
+    bench) list="$common --quick --only --trials --groups --servers --gaveld --out" ;;
     help) list="$commands $common" ;;
     version) list="$common" ;;
     esac

@@ -94,7 +94,7 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
         return word_read_real(text, field(setting, config), error);
     case SETTING_POLICY:
         if (gavel_policy_parse(text, field(setting, config)) != GAVEL_OK)
-            return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of first, lexicographic, priority",
+            return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of first, lexicographic, priority, balanced",
                              text);
         return GAVEL_OK;
     case SETTING_COLOR:

@@ -17,7 +17,10 @@
 
 bool cold_is_going_on(const struct candidate *c)
 {
-    return c->settings.observation_ms > 0 && c->settings.policy != GAVEL_POLICY_FIRST && !c->has_followed;
+    bool has_order =
+        c->settings.policy == GAVEL_POLICY_LEXICOGRAPHIC || c->settings.policy == GAVEL_POLICY_PRIORITY;
+
+    return c->settings.observation_ms > 0 && has_order && !c->has_followed;
 }
 
 gavel_ns cold_observed(const struct candidate *c)

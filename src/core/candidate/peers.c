@@ -119,6 +119,7 @@ bool peer_is_better(const struct peer *peer, enum gavel_policy policy, const cha
 {
     switch (policy) {
     case GAVEL_POLICY_FIRST:
+    case GAVEL_POLICY_BALANCED: /* the store knows who leads how many */
         return false;
     case GAVEL_POLICY_LEXICOGRAPHIC:
         return strcmp(peer->id, id) < 0;

@@ -105,8 +105,9 @@ static enum gavel_status check_values(const struct gavel_settings *s, struct gav
         return error_set(error, GAVEL_ERR_INVALID,
                          "drift_ppm is %d; it must be between 0 and 100000 (10 %% between two clocks)",
                          s->drift_ppm);
-    if ((unsigned)s->policy > GAVEL_POLICY_PRIORITY)
-        return error_set(error, GAVEL_ERR_INVALID, "the policy is none of first, lexicographic and priority");
+    if ((unsigned)s->policy > GAVEL_POLICY_BALANCED)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the policy is none of first, lexicographic, priority and balanced");
     return GAVEL_OK;
 }
 
@@ -187,6 +188,7 @@ static const char *const policy_names[] = {
     [GAVEL_POLICY_FIRST] = "first",
     [GAVEL_POLICY_LEXICOGRAPHIC] = "lexicographic",
     [GAVEL_POLICY_PRIORITY] = "priority",
+    [GAVEL_POLICY_BALANCED] = "balanced",
 };
 
 const char *gavel_policy_name(enum gavel_policy policy)

@@ -2,6 +2,7 @@
 
 /* The step function: one event in, then whatever has come due. */
 
+#include "base/error.h"
 #include "core/candidate/internal.h"
 
 #include <stdio.h>
@@ -22,6 +23,10 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
         status = name_check("candidate id", config->id, error);
     if (status == GAVEL_OK)
         status = gavel_settings_check(&config->settings, error);
+    if (status == GAVEL_OK && config->settings.policy == GAVEL_POLICY_BALANCED && !config->has_sessions)
+        status = error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
     if (status != GAVEL_OK)
         return status;
     memset(c, 0, sizeof *c);

@@ -3,6 +3,9 @@
 /*
  * The expiry: what comes due by time, while this node leads the cluster.
  *
+ * A session with many groups leaves them by several operations; after each of
+ * them the next is proposed, whoever has begun.
+ *
  * Sessions are looked at in rounds. A round finds those that have ended, and
  * the earliest instant at which another can end; until then there is nothing
  * to look for, since whatever is heard meanwhile only puts it off. A long round
@@ -21,7 +24,7 @@
  * from its newest change, which every node has seen, or from the last sign of life of a lease or a
  * registration, which only the leader has heard: of these a new leader counts anew.
  */
-#include "core/session/frontend_internal.h"
+#include "core/session/portion.h"
 
 #include "base/assert.h"
 #include "base/outcome.h"
@@ -29,11 +32,10 @@
 
 #include <stdio.h>
 
-/* Sessions in one tick, and commands of TABLE_OPS_MAX operations. */
+/* Sessions in one tick. */
 #define LOOK_MAX 8192
 /* Groups and their candidates, likewise: a look goes over all of them. */
 #define LOOK_GROUPS_MAX 4096
-#define COMMANDS_MAX 2
 /* Looks for idle groups in one retention time; groups, and their candidates, that go in one portion. */
 #define IDLE_ROUNDS 24
 #define IDLE_MAX 64
@@ -44,8 +46,6 @@
 #define MORE (1 * NS_PER_MS)
 #define AGAIN (10 * NS_PER_MS)
 #define LATER (100 * NS_PER_MS)
-/* A leader that did not hand over in time is left alone for a while. */
-#define PREEMPT_AGAIN (60 * NS_PER_S)
 
 void expiry_open(struct frontend *frontend, gavel_ns now)
 {
@@ -55,6 +55,7 @@ void expiry_open(struct frontend *frontend, gavel_ns now)
     frontend->expiry.sessions_due_at = now;
     frontend->expiry.sessions_found_at = NEVER;
     frontend->expiry.session = 0;
+    frontend->expiry.endings_due_at = now;
     frontend->expiry.groups_due_at = now;
     frontend->expiry.is_in_round = false;
     frontend->expiry.has_news = true;
@@ -62,6 +63,7 @@ void expiry_open(struct frontend *frontend, gavel_ns now)
     frontend->expiry.idle[0] = '\0';
     frontend->expiry.has_gone = false;
     frontend->expiry.is_forgetting = false;
+    balance_open(frontend, now);
 }
 
 void expiry_session_ends(struct frontend *frontend, gavel_ns at)
@@ -89,68 +91,6 @@ void expiry_notice(struct frontend *frontend, gavel_ns now, bool is_working)
         begin_again(frontend, now);
 }
 
-/* ---- proposals ---- */
-
-union body {
-    Gavel__CloseSession close;
-    Gavel__Lapse lapse;
-    Gavel__Wish wish;
-    Gavel__RemoveGroup remove;
-};
-
-/* Operations are gathered into commands, and the commands into the line of the frontend. */
-struct portion {
-    struct frontend *frontend;
-    struct frontend_moment moment;
-    bool is_cleaning;
-    size_t commands; /* that are in line already */
-    size_t count;
-    union body bodies[TABLE_OPS_MAX];
-    Gavel__Op ops[TABLE_OPS_MAX];
-    Gavel__Op *list[TABLE_OPS_MAX];
-};
-
-static void put_in_line(struct portion *portion)
-{
-    struct frontend_waiting *waiting;
-
-    ASSERT(portion->count <= TABLE_OPS_MAX);
-    if (portion->count == 0)
-        return;
-    ASSERT(portion->commands < COMMANDS_MAX);
-    /* Without memory they are found again: what is proposed is looked after until its outcome is known. */
-    (void)!frontend_draft(portion->frontend, &portion->moment, NULL,
-                          &(struct frontend_ops){.list = portion->list,
-                                                 .count = portion->count,
-                                                 .is_cleaning = portion->is_cleaning},
-                          NULL, &waiting);
-    portion->commands++;
-    portion->count = 0;
-}
-
-/* The place for one more operation; NULL: enough for this tick. */
-static union body *next_body(struct portion *portion, Gavel__Op__WhatCase what)
-{
-    Gavel__Op *op;
-
-    if (portion->commands == COMMANDS_MAX)
-        return NULL;
-    ASSERT(portion->count < TABLE_OPS_MAX);
-    op = &portion->ops[portion->count];
-    gavel__op__init(op);
-    op->what_case = what;
-    op->close_session = &portion->bodies[portion->count].close; /* the oneof is one pointer */
-    portion->list[portion->count] = op;
-    return &portion->bodies[portion->count];
-}
-
-/* The operation in that place is complete. */
-static void add(struct portion *portion)
-{
-    if (++portion->count == TABLE_OPS_MAX)
-        put_in_line(portion);
-}
-
 /* ---- sessions ---- */
 
 /* The first whose id is not below this. */
@@ -169,15 +109,41 @@ static struct table_session *session_from(const struct table *table, uint64_t id
 
 static bool close_session(struct portion *portion, const struct table_session *session)
 {
-    union body *body = next_body(portion, GAVEL__OP__WHAT_CLOSE_SESSION);
+    bool is_enough = portion->leaving > 0 && portion->leaving + session->candidate_count > TABLE_CLOSE_PART;
+    union portion_body *body = is_enough ? NULL : portion_next(portion, GAVEL__OP__WHAT_CLOSE_SESSION);
 
     if (!body)
         return false;
+    portion->leaving += session->candidate_count;
     gavel__close_session__init(&body->close);
     body->close.session = session->id;
-    body->close.ending = GAVEL__ENDING__ENDING_EXPIRED;
-    add(portion);
+    body->close.ending = session->is_ending ? session->ending : GAVEL__ENDING__ENDING_EXPIRED;
+    body->close.groups_max = portion->frontend->close_part;
+    portion_add(portion);
     return true;
+}
+
+void expiry_sessions_are_ending(struct frontend *frontend, gavel_ns now)
+{
+    if (!SLIST_EMPTY(&frontend->table->ending_sessions))
+        frontend->expiry.endings_due_at = ns_min(frontend->expiry.endings_due_at, now);
+}
+
+/* They go first: others wait for their groups. */
+static void go_on_ending(struct frontend *frontend, gavel_ns now, struct portion *portion)
+{
+    const struct table_session *session;
+
+    frontend->expiry.endings_due_at = NEVER;
+    if (PLANTED(ENDING_FORGOTTEN))
+        return;
+    SLIST_FOREACH(session, &frontend->table->ending_sessions, in_ending) {
+        frontend->expiry.endings_due_at = now + LATER; /* until it is gone */
+        if (!frontend_is_closing_session(frontend, session) && !close_session(portion, session)) {
+            frontend->expiry.endings_due_at = now + MORE;
+            return;
+        }
+    }
 }
 
 static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct portion *portion)
@@ -189,6 +155,8 @@ static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct por
         gavel_ns ends_at = frontend_session_ends_at(frontend, session);
         bool is_closing = ends_at <= now && frontend_is_closing_session(frontend, session);
 
+        if (session->is_ending)
+            continue;
         if (ends_at <= now)
             found_at = ns_min(found_at, now + LATER); /* until it is gone */
         else
@@ -236,7 +204,7 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
     if (!is_wished && is_of_session && table_group_better(group)) {
         at = frontend_granted_at(frontend, group) + ns_from_ms(group->min_mandate_ms);
         if (wished_at != 0) /* there was one, and it is over */
-            at = ns_max(at, wished_at + PREEMPT_AGAIN);
+            at = ns_max(at, wished_at + FRONTEND_WISH_AGAIN);
         *ret_need = NEEDS_WISH;
     }
     if (at != NEVER)
@@ -247,7 +215,8 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
 static bool tend(struct portion *portion, const struct table_group *group, enum need need)
 {
     const struct table_candidate *better;
-    union body *body = next_body(portion, need == NEEDS_LAPSE ? GAVEL__OP__WHAT_LAPSE : GAVEL__OP__WHAT_WISH);
+    union portion_body *body =
+        portion_next(portion, need == NEEDS_LAPSE ? GAVEL__OP__WHAT_LAPSE : GAVEL__OP__WHAT_WISH);
 
     ASSERT(need != NEEDS_NOTHING);
     if (!body)
@@ -257,7 +226,7 @@ static bool tend(struct portion *portion, const struct table_group *group, enum 
         gavel__lapse__init(&body->lapse);
         body->lapse.group = group->name;
         body->lapse.epoch = group->epoch;
-        add(portion);
+        portion_add(portion);
         return true;
     }
     gavel__wish__init(&body->wish);
@@ -273,7 +242,7 @@ static bool tend(struct portion *portion, const struct table_group *group, enum 
         body->wish.successor = better->id;
         body->wish.timeout_ms = FRONTEND_DRAIN_MS;
     }
-    add(portion);
+    portion_add(portion);
     return true;
 }
 
@@ -406,14 +375,14 @@ static bool is_over(struct frontend *frontend, const struct frontend_moment *mom
 
 static void remove_group(struct portion *portion, const struct table_group *group)
 {
-    union body *body = next_body(portion, GAVEL__OP__WHAT_REMOVE_GROUP);
+    union portion_body *body = portion_next(portion, GAVEL__OP__WHAT_REMOVE_GROUP);
 
     ASSERT(body);
     gavel__remove_group__init(&body->remove);
     body->remove.group = group->name;
     body->remove.revision = portion->frontend->table->revision;
     body->remove.has_lapsed = group->is_held;
-    add(portion);
+    portion_add(portion);
 }
 
 /* Only while no removal is on its way. */
@@ -435,7 +404,7 @@ static void look_for_idle(struct frontend *frontend, const struct frontend_momen
         remove_group(portion, group);
         parts += group->candidate_count;
     }
-    put_in_line(portion);
+    portion_put_in_line(portion);
     (void)snprintf(frontend->expiry.idle, sizeof frontend->expiry.idle, "%s", group ? group->name : "");
     frontend->expiry.idle_due_at =
         moment->now + (group ? MORE : ns_max(frontend->retention / IDLE_ROUNDS, IDLE_PAUSE_MIN));
@@ -484,16 +453,22 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
     portion.frontend = frontend;
     portion.moment = (struct frontend_moment){.now = now, .wall_ms = wall_ms};
     portion.is_cleaning = false;
-    portion.commands = portion.count = 0;
+    portion.commands = portion.count = portion.leaving = 0;
+    if (now >= frontend->expiry.endings_due_at && !is_fresh)
+        frontend->expiry.endings_due_at = now + AGAIN;
+    else if (now >= frontend->expiry.endings_due_at)
+        go_on_ending(frontend, now, &portion);
     if (now >= frontend->expiry.sessions_due_at && !is_fresh)
         frontend->expiry.sessions_due_at = now + AGAIN;
     else if (now >= frontend->expiry.sessions_due_at)
         look_at_sessions(frontend, now, &portion);
     if (now >= frontend->expiry.groups_due_at || frontend->expiry.has_news)
         look_at_groups(frontend, now, is_fresh, &portion);
-    put_in_line(&portion);
+    if (is_fresh)
+        balance_tick(frontend, now, &portion);
+    portion_put_in_line(&portion);
     ASSERT(portion.count == 0);
-    ASSERT(portion.commands <= COMMANDS_MAX);
+    ASSERT(portion.commands <= PORTION_COMMANDS_MAX);
     portion.commands = 0;
     if (now >= idle_due_at(frontend) && (!is_fresh || frontend->cleanings > 0))
         frontend->expiry.idle_due_at = now + AGAIN;
@@ -506,6 +481,7 @@ gavel_ns frontend_wake_at(const struct frontend *frontend)
 {
     if (!frontend->is_open || frontend->expiry.is_idle)
         return NEVER;
-    return ns_min(ns_min(frontend->expiry.sessions_due_at, frontend->expiry.groups_due_at),
-                  idle_due_at(frontend));
+    return ns_min(ns_min(ns_min(frontend->expiry.endings_due_at, frontend->expiry.sessions_due_at),
+                         frontend->expiry.groups_due_at),
+                  ns_min(balance_wake_at(frontend), idle_due_at(frontend)));
 }

@@ -612,6 +612,8 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     struct frontend_moment moment = {.now = now};
 
     frontend->expiry.has_news = true;
+    expiry_sessions_are_ending(frontend, now);
+    balance_changed(frontend, now);
     applied_mark(&frontend->applied, frontend->table->revision, now);
     while (waiting && (waiting->index < index || (waiting->index == index && waiting->term != term))) {
         struct frontend_waiting *next = TAILQ_NEXT(waiting, in_list);

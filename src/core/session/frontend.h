@@ -93,6 +93,8 @@ struct frontend {
     /* Groups that nobody has used for so long are removed, by rules that can; 0: never. The caller's to set,
      * too. */
     gavel_ns retention;
+    /* Groups that a session that has ended leaves by one operation; 0: as many as it may. */
+    uint32_t close_part;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct heard heard;               /* what this node has heard while it led */
@@ -110,6 +112,7 @@ struct frontend {
     uint64_t drafted; /* commands, ever */
     struct {
         bool is_idle;                   /* the leader had no lease when it was last looked at */
+        gavel_ns endings_due_at;        /* when to see to those that are ending */
         gavel_ns sessions_due_at;       /* no session ends before */
         gavel_ns sessions_found_at;     /* the same, as far as the present round has come */
         uint64_t session;               /* where it goes on */
@@ -124,6 +127,13 @@ struct frontend {
         bool is_forgetting; /* that is being looked for … */
         size_t bucket;      /* … and goes on here */
     } expiry;
+    struct {
+        gavel_ns due_at;                /* when to look whether leaders are spread evenly */
+        gavel_ns found_at;              /* the earliest that the present round has found something to do at */
+        char group[NAME_MAX_BYTES + 1]; /* where it goes on; "" it begins */
+        uint64_t changes;               /* of the table, as they were when it began */
+        char asked[NAME_MAX_BYTES + 1]; /* the group of the newest wish; "" none is under way */
+    } balance;
     struct {
         uint64_t requests;
         uint64_t repeated; /* answered from the session's newest outcome */

@@ -61,7 +61,7 @@ static void find_closing(const struct frontend *frontend, const Gavel__Op *op,
                       (op->what_case == GAVEL__OP__WHAT_RELEASE && op->release->is_dead);
 
     *ret_session = op->what_case == GAVEL__OP__WHAT_CLOSE_SESSION
-                       ? table_session_find(frontend->table, op->close_session->session)
+                       ? table_session_find_any(frontend->table, op->close_session->session)
                        : NULL;
     *ret_group = ends_group ? table_group_find(frontend->table, table_op_group(op)) : NULL;
 }

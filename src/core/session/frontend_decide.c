@@ -338,6 +338,12 @@ static void decide_campaign(const struct frontend *frontend, struct frontend_ask
         return;
     campaign->is_patient = false; /* hints */
     campaign->instance = 0;
+    if (campaign->policy == GAVEL__POLICY__POLICY_BALANCED) {
+        verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
+        verdict->message = frontend_sentence(
+            "group \"%.80s\" cannot have the policy balanced yet: " NOT_ALL_KNOW, campaign->group);
+        return;
+    }
     if (campaign->renews_epoch != 0) {
         verdict->status = GAVEL_ERR_STORE_UNSUPPORTED;
         verdict->message = frontend_sentence(

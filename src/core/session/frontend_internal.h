@@ -243,5 +243,9 @@ void expiry_open(struct frontend *frontend, gavel_ns now);
 void expiry_notice(struct frontend *frontend, gavel_ns now, bool is_working);
 /* A session was opened or heard: it may end earlier than any other. */
 void expiry_session_ends(struct frontend *frontend, gavel_ns at);
+/* Something was applied: sessions may have groups left. */
+void expiry_sessions_are_ending(struct frontend *frontend, gavel_ns now);
+/* Likewise: somebody may lead another number of groups. */
+void balance_changed(struct frontend *frontend, gavel_ns now);
 
 #endif

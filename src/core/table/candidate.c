@@ -145,12 +145,17 @@ void candidate_enter(struct step *step, struct table_group *group, struct table_
     candidate_tell(step, GAVEL__CHANGE__KIND__JOINED, candidate, GAVEL__ENDING__ENDING_CLOSED);
 }
 
+static size_t candidacies_max(const struct step *step)
+{
+    return step->version < TABLE_VERSION_0_7 ? TABLE_CANDIDACIES_MAX_0_6 : TABLE_CANDIDACIES_MAX;
+}
+
 enum gavel_status candidate_join(struct step *step, const char *name, struct table_group **group,
                                  struct table_candidate *candidate)
 {
     if (*group && (*group)->candidate_count >= TABLE_CANDIDATES_MAX)
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has reached its limit of candidates");
-    if (candidate->session && candidate->session->candidate_count >= TABLE_CANDIDACIES_MAX)
+    if (candidate->session && candidate->session->candidate_count >= candidacies_max(step))
         return step_refuse(step, GAVEL_ERR_STORE_FULL,
                            "the session has reached its limit of groups; open another");
     if (!table_has_room(step->table, CANDIDATE_WEIGHT + strlen(candidate->id) + strlen(candidate->address) +

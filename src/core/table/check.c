@@ -87,8 +87,8 @@ static enum gavel_status check_campaign(const Gavel__Campaign *campaign, struct 
     if (campaign->metadata.len > TABLE_METADATA_BYTES_MAX)
         return error_set(error, GAVEL_ERR_TOO_LARGE, "the metadata has %zu bytes; shorten it to at most %d",
                          campaign->metadata.len, TABLE_METADATA_BYTES_MAX);
-    if ((unsigned)campaign->policy > GAVEL__POLICY__POLICY_PRIORITY)
-        return error_set(error, GAVEL_ERR_INVALID, "policy %d is not known; there are 1 to 3",
+    if ((unsigned)campaign->policy > GAVEL__POLICY__POLICY_BALANCED)
+        return error_set(error, GAVEL_ERR_INVALID, "policy %d is not known; there are 1 to 4",
                          (int)campaign->policy);
     return GAVEL_OK;
 }

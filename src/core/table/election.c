@@ -29,7 +29,7 @@ static bool may_lead(const struct table_candidate *candidate)
 {
     if (PLANTED(GRANTS_INELIGIBLE))
         return candidate->session;
-    return candidate->session && candidate->is_eligible;
+    return candidate->session && !candidate->session->is_ending && candidate->is_eligible;
 }
 
 /* Whether the last mandate of the group ended with its holder, and not because that gave it up. */
@@ -61,6 +61,12 @@ static bool is_before(const struct table_candidate *a, const struct table_candid
     case GAVEL__POLICY__POLICY_PRIORITY:
         if (a->priority != b->priority)
             return a->priority > b->priority;
+        return a->joined_revision < b->joined_revision;
+    case GAVEL__POLICY__POLICY_BALANCED:
+        if (PLANTED(BALANCE_IGNORED))
+            return a->joined_revision < b->joined_revision;
+        if (a->session->lead_count != b->session->lead_count)
+            return a->session->lead_count < b->session->lead_count;
         return a->joined_revision < b->joined_revision;
     default:
         if (PLANTED(QUEUE_BY_ID))
@@ -103,9 +109,10 @@ struct table_candidate *table_group_better(const struct table_group *group)
     const struct table_candidate *leader = leader_of(group);
     struct table_candidate *best;
 
-    /* In a queue whoever leads is its head. */
-    if (!leader || !group->preempts || group->policy == GAVEL__POLICY__POLICY_FIRST ||
-        group->policy == GAVEL__POLICY__POLICY_UNSET)
+    /* In a queue whoever leads is its head; for balanced ones there is table_group_lighter(). */
+    if (!leader || !group->preempts ||
+        (group->policy != GAVEL__POLICY__POLICY_LEXICOGRAPHIC &&
+         group->policy != GAVEL__POLICY__POLICY_PRIORITY))
         return NULL;
     best = best_but(group, leader);
     ASSERT(!best || best != leader);

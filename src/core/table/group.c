@@ -206,6 +206,7 @@ void group_remove(struct table *table, struct table_group *group)
 {
     if (group->has_attention)
         RB_REMOVE(table_attention, &table->attention, group);
+    balance_forget(table, group);
     ASSERT(table->group_count > 0);
     RB_REMOVE(table_groups, &table->groups, group);
     table->group_count--;
@@ -232,7 +233,9 @@ static void check_after(const struct step *step, const struct table_group *group
 
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver)
 {
+    balance_count(step->table, group);
     election_grant(step, group, leaver);
+    balance_count(step->table, group);
     check_after(step, group);
     step->has_changed = true;
     group->touched_revision = step->revision;

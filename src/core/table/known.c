@@ -28,6 +28,7 @@ static const struct {
     {&gavel__command__descriptor, VERSION_NUMBER},
     {&gavel__op__descriptor, 17},
     {&gavel__campaign__descriptor, 9},
+    {&gavel__close_session__descriptor, 2},
     {&gavel__withdraw__descriptor, 3},
     {&gavel__release__descriptor, 8},
 };

@@ -25,7 +25,7 @@ static enum gavel_status read_session(struct table *table, const Gavel__Session 
     struct table_session *session;
 
     if (shown->session == 0 || table->session_count >= TABLE_SESSIONS_MAX ||
-        table_session_find(table, shown->session) || !is_text(shown->name) ||
+        table_session_find_any(table, shown->session) || !is_text(shown->name) ||
         !is_sound_process(shown->process) || shown->create_revision == 0 ||
         shown->create_revision > table->revision || shown->n_results > TABLE_OPS_MAX)
         return GAVEL_ERR_STORE_DAMAGED;
@@ -53,6 +53,8 @@ static enum gavel_status read_session(struct table *table, const Gavel__Session 
         };
     session->result_count = shown->n_results;
     session_changed(table, session);
+    if (shown->is_ending)
+        session_set_ending(table, session, shown->ending);
     return GAVEL_OK;
 }
 
@@ -60,7 +62,8 @@ static enum gavel_status read_candidate(struct table *table, struct table_group 
                                         const Gavel__Candidate *shown)
 {
     const struct table_candidate *before = TAILQ_LAST(&group->candidates, table_candidates);
-    struct table_session *session = shown->session != 0 ? table_session_find(table, shown->session) : NULL;
+    struct table_session *session =
+        shown->session != 0 ? table_session_find_any(table, shown->session) : NULL;
     struct table_candidate *candidate;
 
     if (!is_name(shown->id) || !is_text(shown->address) || shown->metadata.len > TABLE_METADATA_BYTES_MAX ||
@@ -107,7 +110,7 @@ static bool is_sound_group(const struct table *table, const Gavel__Group *shown)
            (shown->is_held || (shown->session == 0 && shown->wish_epoch == 0)) &&
            !(shown->is_held && shown->is_done) && (!shown->is_held || shown->holder[0]) &&
            (shown->wish_epoch == 0 || shown->wish_epoch == shown->epoch) &&
-           (unsigned)shown->policy <= GAVEL__POLICY__POLICY_PRIORITY &&
+           (unsigned)shown->policy <= GAVEL__POLICY__POLICY_BALANCED &&
            (unsigned)shown->last_ending <= GAVEL__ENDING__ENDING_HANDED_OVER && shown->lease_ms >= 0 &&
            shown->lease_ms <= TABLE_LEASE_MAX_MS && shown->min_mandate_ms <= TABLE_TTL_MAX_MS &&
            shown->n_candidates <= TABLE_CANDIDATES_MAX;
@@ -158,13 +161,14 @@ static enum gavel_status read_group(struct table *table, const Gavel__Group *sho
     if (status != GAVEL_OK)
         return status;
     if (shown->session != 0) {
-        group->session = table_session_find(table, shown->session);
+        group->session = table_session_find_any(table, shown->session);
         leader = group->session ? candidate_of_session(group, group->session) : NULL;
         if (!leader || strcmp(leader->id, group->holder) != 0)
             return GAVEL_ERR_STORE_DAMAGED;
     }
     group_changed(table, group);
     group_attend(table, group);
+    balance_count(table, group);
     return GAVEL_OK;
 }
 

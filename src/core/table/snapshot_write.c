@@ -78,6 +78,8 @@ static void show_session(const struct table_session *session, struct scratch *sc
     shown->since_wall_ms = session->since_wall_ms;
     shown->last_id = session->last_id;
     shown->principal = session->principal;
+    shown->is_ending = session->is_ending;
+    shown->ending = session->ending;
     for (size_t i = 0; i < session->result_count; i++) {
         const struct table_result *result = &session->results[i];
 

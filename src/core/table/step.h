@@ -74,6 +74,8 @@ void session_keep_results(struct table *table, struct table_session *session, ui
 /* A new one in the table, without candidates; NULL: no memory, or the id is taken. */
 struct table_session *session_add(struct table *table, uint64_t id, const char *name);
 void session_changed(struct table *table, struct table_session *session);
+/* It is over, but has groups left. */
+void session_set_ending(struct table *table, struct table_session *session, Gavel__Ending ending);
 void sessions_done(struct table *table);
 size_t sessions_free_some(struct table *table, size_t count); /* returns how many */
 
@@ -89,6 +91,11 @@ GAVEL_CHECKED enum gavel_status group_create(struct step *step, const char *name
  * given up the mandate and stays; NULL: nobody. */
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver);
 void group_changed(struct table *table, struct table_group *group);
+/* What its leader leads, and whether the group is among those of the policy `balanced`, is as it stands now.
+ */
+void balance_count(struct table *table, struct table_group *group);
+/* The group is removed. */
+void balance_forget(struct table *table, struct table_group *group);
 /* Takes it out of the table and frees it; it has no notes. */
 void group_remove(struct table *table, struct table_group *group);
 /* An operation removes it, with its notes. ERR_NOT_FOUND, ERR_STATE, ERR_CONFLICT. */

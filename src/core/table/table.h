@@ -78,13 +78,17 @@ enum table_command_kind {
  * limit. */
 #define TABLE_OPS_MAX 512                     /* of one command */
 #define TABLE_OPS_BYTES_MAX ((1u << 20) - 64) /* with its head an entry of the log (core/raft/log.h) */
-#define TABLE_SESSIONS_MAX 65536u
+#define TABLE_SESSIONS_MAX 131072u
 #define TABLE_GROUPS_MAX 262144u
-#define TABLE_CANDIDATES_MAX 1024u /* of one group */
-#define TABLE_NOTES_MAX 4096u      /* of one group */
-/* Groups that one session takes part in. Its end is one operation, and must not hold up the cluster, nor fill
- * the history: it makes up to three changes in each. */
-#define TABLE_CANDIDACIES_MAX 16384u
+#define TABLE_CANDIDATES_MAX 1024u    /* of one group */
+#define TABLE_NOTES_MAX 4096u         /* of one group */
+#define TABLE_CANDIDACIES_MAX 131072u /* groups that one session takes part in */
+/* Groups that a session leaves by one operation when it ends. That must not hold up the cluster, nor fill the
+ * history: it makes up to three changes in each. */
+#define TABLE_CLOSE_PART 8192u
+/* Limits of version 1. */
+#define TABLE_SESSIONS_MAX_0_6 65536u
+#define TABLE_CANDIDACIES_MAX_0_6 16384u
 #define TABLE_NOTE_KEY_BYTES_MAX 255
 #define TABLE_NOTE_BYTES_MAX (64u * 1024)
 #define TABLE_METADATA_BYTES_MAX 1024
@@ -108,7 +112,7 @@ enum table_command_kind {
  *     1   0.6.0
  *     2   0.7.0: Campaign.is_patient, epoch_at_least, renews_epoch and instance; Withdraw.is_done, successor,
  * ending, id and instance; RemoveGroup; a vacant group does not wait for a candidate of a store that is not
- * eligible
+ * eligible; a session leaves its groups by more than one operation, and may have more of them; more sessions
  */
 #define TABLE_VERSION 2u
 #define TABLE_VERSION_0_7 2u
@@ -192,6 +196,11 @@ TAILQ_HEAD(table_candidates, table_candidate);
 
 struct table_session {
     RB_ENTRY(table_session) by_id;
+    /* It is over for everybody, and leads nothing new. It is in the table until it has left all its groups,
+     * by several operations; what it has held and not left yet, it holds. */
+    bool is_ending;
+    Gavel__Ending ending;
+    SLIST_ENTRY(table_session) in_ending; /* of the table */
     uint64_t id;
     uint32_t slot; /* see table_slots */
     uint32_t ttl_ms;
@@ -208,6 +217,8 @@ struct table_session {
     size_t result_count;
     struct table_candidates candidates; /* in order of joined_revision */
     size_t candidate_count;
+    size_t lead_count; /* groups that it leads … */
+    size_t wish_count; /* … and of these, that it is asked to hand over */
     uint64_t hash;
     size_t weight;
 };
@@ -218,7 +229,11 @@ struct table_group {
     /* Is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant group that waits
      * for a store's candidate) may come due. */
     bool has_attention;
-    uint32_t slot; /* see table_slots */
+    RB_ENTRY(table_group) in_balanced;
+    bool has_balance;              /* is in table.balanced */
+    struct table_session *counted; /* in whose lead_count it is, and … */
+    bool counts_wish;              /* … in whose wish_count */
+    uint32_t slot;                 /* see table_slots */
     char *name;
     uint64_t create_revision;
     /* The newest change of anything in it, for whoever counts how long nobody has used it; of a group from a
@@ -273,6 +288,7 @@ RB_HEAD(table_sessions, table_session);
 RB_HEAD(table_groups, table_group);
 RB_HEAD(table_notes, table_note);
 RB_HEAD(table_attention, table_group);
+RB_HEAD(table_balanced, table_group);
 
 struct table_history; /* history.h */
 
@@ -297,7 +313,8 @@ struct table {
     size_t bytes;      /* of all keys, values, texts, and something for each thing */
     uint64_t contents; /* the sum of the hashes of all items, sessions, groups and notes */
     struct table_sessions sessions;
-    size_t session_count;
+    size_t session_count; /* with those that are ending */
+    SLIST_HEAD(, table_session) ending_sessions;
     struct table_slots session_slots;
     struct table_groups groups; /* in order of name, bytes */
     size_t group_count;
@@ -305,7 +322,10 @@ struct table {
     struct table_notes notes; /* in order of group, then key */
     size_t note_count;
     struct table_attention attention; /* groups in which something may come due by time, in order of name */
-    struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
+    struct table_balanced
+        balanced;             /* groups that are led by the policy `balanced`, and that others wait for */
+    uint64_t balance_changes; /* moves whenever somebody may lead more groups, or fewer */
+    struct table_history *history; /* NULL until table_keep_history(): nothing is remembered */
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */
@@ -378,7 +398,10 @@ const char *table_op_group(const Gavel__Op *op);
 /* From now on changes are remembered. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status table_keep_history(struct table *table);
 
+/* One that is open. */
 struct table_session *table_session_find(const struct table *table, uint64_t id);
+/* Also one that is ending. */
+struct table_session *table_session_find_any(const struct table *table, uint64_t id);
 /* Whether it is the one with that create_revision, and not another under the same id; 0: whichever. */
 bool table_session_is_meant(const struct table_session *session, uint64_t revision);
 struct table_group *table_group_find(const struct table *table, const char *name);
@@ -392,6 +415,11 @@ struct table_session *table_session_first(const struct table *table);
 struct table_session *table_session_next(struct table_session *session);
 /* A candidate of a group; NULL if there is none. */
 struct table_candidate *table_candidate_find(const struct table_group *group, const char *id);
+/* The first of table.balanced whose name is not below `name`, and the next; NULL at the end. */
+struct table_group *table_balanced_from(const struct table *table, const char *name);
+struct table_group *table_balanced_next(struct table_group *group);
+/* Who should lead the group instead of its leader, so that both lead about as many; NULL: nobody. */
+const struct table_candidate *table_group_lighter(const struct table_group *group);
 /* Who would be granted the mandate next: the one that is wished for or named, else by policy; never the
  * leader. NULL if there is none. */
 struct table_candidate *table_group_next_in_line(const struct table_group *group);

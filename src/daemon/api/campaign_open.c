@@ -27,7 +27,8 @@ static const struct {
 } policies[] = {{"", GAVEL__POLICY__POLICY_UNSET},
                 {"first", GAVEL__POLICY__POLICY_FIRST},
                 {"lexicographic", GAVEL__POLICY__POLICY_LEXICOGRAPHIC},
-                {"priority", GAVEL__POLICY__POLICY_PRIORITY}};
+                {"priority", GAVEL__POLICY__POLICY_PRIORITY},
+                {"balanced", GAVEL__POLICY__POLICY_BALANCED}};
 
 void api_campaign_free(struct api_campaign *campaign)
 {
@@ -166,7 +167,8 @@ static bool read_policy(struct api_call *call, json_t *body, Gavel__Policy *ret_
             return true;
         }
     }
-    api_reply_error(call, 400, GAVEL_ERR_INVALID, "\"policy\" must be first, lexicographic or priority");
+    api_reply_error(call, 400, GAVEL_ERR_INVALID,
+                    "\"policy\" must be first, lexicographic, priority or balanced");
     return false;
 }
 

@@ -53,6 +53,8 @@ static const char *policy_name(Gavel__Policy policy)
         return "lexicographic";
     case GAVEL__POLICY__POLICY_PRIORITY:
         return "priority";
+    case GAVEL__POLICY__POLICY_BALANCED:
+        return "balanced";
     default:
         return "first";
     }

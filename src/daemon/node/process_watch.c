@@ -155,8 +155,10 @@ static void tell_of_the_dead(struct process_watch *process_watch)
         watch->is_named = false;
     }
     for (struct table_session *session = table_session_first(process_watch->table); session;
-         session = table_session_next(session))
-        tell_session(&batch, session);
+         session = table_session_next(session)) {
+        if (!session->is_ending)
+            tell_session(&batch, session);
+    }
     for (struct table_group *group = table_group_from(process_watch->table, ""); group;
          group = table_group_next(group))
         tell_group(&batch, group);

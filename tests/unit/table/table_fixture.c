@@ -121,11 +121,18 @@ enum gavel_status open_session(struct table_fixture *fixture, uint64_t session)
 
 enum gavel_status close_session(struct table_fixture *fixture, uint64_t session, Gavel__Ending ending)
 {
+    return close_part(fixture, session, ending, 0);
+}
+
+enum gavel_status close_part(struct table_fixture *fixture, uint64_t session, Gavel__Ending ending,
+                             uint32_t groups_max)
+{
     Gavel__CloseSession message;
 
     gavel__close_session__init(&message);
     message.session = session;
     message.ending = ending;
+    message.groups_max = groups_max;
     OP(close_session, CLOSE_SESSION);
     return apply_op(fixture, 0, 0, &op);
 }

@@ -45,6 +45,9 @@ char *mutable(const char *string);
 
 enum gavel_status open_session(struct table_fixture *fixture, uint64_t session);
 enum gavel_status close_session(struct table_fixture *fixture, uint64_t session, Gavel__Ending ending);
+/* It leaves so many groups. */
+enum gavel_status close_part(struct table_fixture *fixture, uint64_t session, Gavel__Ending ending,
+                             uint32_t groups_max);
 enum gavel_status campaign(struct table_fixture *fixture, uint64_t session, const char *group,
                            const char *id);
 enum gavel_status campaign_with(struct table_fixture *fixture, uint64_t session, const char *group,

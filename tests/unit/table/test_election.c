@@ -349,7 +349,7 @@ static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(voi
         assert_int_equal(campaign_in(fixture, i), GAVEL_OK);
     assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX), GAVEL_ERR_STORE_FULL);
     assert_string_equal(fixture->result.why, "the session has reached its limit of groups; open another");
-    assert_null(table_group_find(&fixture->table, "group-16384"));
+    assert_null(table_group_find(&fixture->table, "group-131072"));
     assert_int_equal(campaign_in(fixture, 7), GAVEL_OK); /* where it is one already */
     assert_int_equal(campaign(fixture, 2, "group-7", "b"), GAVEL_OK);
     assert_int_equal(withdraw(fixture, 1, "group-7", 0, false), GAVEL_OK);
@@ -369,9 +369,88 @@ static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(voi
     table_done(&copy);
     session->candidate_count++; /* as it is */
 
+    for (size_t i = 0; i < TABLE_CANDIDACIES_MAX / TABLE_CLOSE_PART; i++) {
+        assert_null(i > 0 ? table_session_find(&fixture->table, 1) : NULL);
+        assert_int_equal(close_session(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    }
+    assert_true(table_session_find_any(&fixture->table, 1) != NULL); /* one more than "as if" */
     assert_int_equal(close_session(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    assert_null(table_session_find_any(&fixture->table, 1));
     assert_leader(fixture, "group-7", "b");
     assert_leader(fixture, "group-8", NULL);
+}
+
+static void test_under_older_rules_a_session_has_fewer_groups_and_leaves_them_at_once(void **state)
+{
+    struct table_fixture *fixture = *state;
+
+    fixture->version = TABLE_VERSION_0_7 - 1;
+    for (size_t i = 0; i < TABLE_CANDIDACIES_MAX_0_6; i++)
+        assert_int_equal(campaign_in(fixture, i), GAVEL_OK);
+    assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX_0_6), GAVEL_ERR_STORE_FULL);
+    fixture->version = TABLE_VERSION_0_7;
+    assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX_0_6), GAVEL_OK);
+    fixture->version = TABLE_VERSION_0_7 - 1;
+    assert_int_equal(close_part(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED, 3), GAVEL_OK);
+    assert_null(table_session_find_any(&fixture->table, 1));
+    assert_leader(fixture, "group-0", NULL);
+    assert_leader(fixture, "group-16384", NULL);
+}
+
+static void test_session_that_ends_leaves_its_groups_in_parts(void **state)
+{
+    struct table_fixture *fixture = *state;
+    struct table copy = {0};
+    uint8_t *bytes;
+    size_t size;
+
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(campaign_in(fixture, i), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "group-0", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "group-4", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "other", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 1, "other", "a"), GAVEL_OK); /* it stands by there */
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(close_part(fixture, 1, GAVEL__ENDING__ENDING_DEAD, 2), GAVEL_OK);
+    next_change(fixture, GAVEL__CHANGE__KIND__VACANT, "group-0", "a");
+    next_change(fixture, GAVEL__CHANGE__KIND__LEFT, "group-0", "a");
+    next_change(fixture, GAVEL__CHANGE__KIND__ELECTED, "group-0", "b");
+    next_change(fixture, GAVEL__CHANGE__KIND__VACANT, "group-1", "a");
+    next_change(fixture, GAVEL__CHANGE__KIND__LEFT, "group-1", "a");
+    next_change(fixture, GAVEL__CHANGE__KIND__SESSION_ENDED, "", "");
+    assert_no_change(fixture);
+    assert_leader(fixture, "group-4", "a"); /* not yet */
+
+    /* It is over: nobody finds it, and it gets nothing more. */
+    assert_null(table_session_find(&fixture->table, 1));
+    assert_int_equal(campaign(fixture, 1, "group-9", "a"), GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(withdraw(fixture, 1, "group-4", 0, false), GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(open_session(fixture, 1), GAVEL_ERR_ID_IN_USE);
+    end(fixture, 2);
+    assert_leader(fixture, "other", NULL); /* and not to the one that has ended */
+    assert_null(table_group_next_in_line(group_named(fixture, "other")));
+
+    /* So it is for who has it from a snapshot. */
+    assert_int_equal(table_snapshot_encode(&fixture->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_OK);
+    assert_same_table(&fixture->table, &copy);
+    assert_null(table_session_find(&copy, 1));
+    assert_false(SLIST_EMPTY(&copy.ending_sessions));
+    free(bytes);
+    table_done(&copy);
+
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(close_part(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED, 1), GAVEL_OK);
+    next_change(fixture, GAVEL__CHANGE__KIND__VACANT, "group-2", "a");
+    assert_int_equal(group_named(fixture, "group-2")->last_ending, GAVEL__ENDING__ENDING_DEAD);
+    next_change(fixture, GAVEL__CHANGE__KIND__LEFT, "group-2", "a");
+    assert_no_change(fixture);
+    assert_int_equal(close_part(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED, 0), GAVEL_OK);
+    assert_null(table_session_find_any(&fixture->table, 1));
+    assert_true(SLIST_EMPTY(&fixture->table.ending_sessions));
+    assert_leader(fixture, "group-4", NULL);
+    assert_int_equal(close_part(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED, 0), GAVEL_OK); /* long done */
+    assert_int_equal(open_session(fixture, 1), GAVEL_OK);
 }
 
 /* ---- what a candidate of a store needs ---- */
@@ -591,6 +670,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_group_goes_when_nothing_is_left_but_never_with_an_epoch, setup,
                                         table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_candidates_are_shown_in_the_order_of_the_queue, setup,
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            test_under_older_rules_a_session_has_fewer_groups_and_leaves_them_at_once, setup,
+            table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_session_that_ends_leaves_its_groups_in_parts, setup,
                                         table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more,
                                         setup, table_fixture_teardown),
