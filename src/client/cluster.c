@@ -70,6 +70,8 @@ static void feed(struct cluster_link *cluster, const struct client_event *event)
 {
     const struct client_actions *actions = client_step(cluster->client, event);
 
+    if (cluster->noted)
+        *cluster->noted = client_session(cluster->client); /* before its opening is sent */
     for (size_t i = 0; i < actions->count; i++) {
         const struct client_action *action = &actions->items[i];
 
@@ -138,6 +140,7 @@ static void tell(struct cluster_link *cluster, const struct client_action *actio
         tell_watcher(cluster, action);
         break;
     case CLIENT_DO_DEADLINE:
+        cluster->told_deadline = action->at;
         if (events->deadline)
             events->deadline(events->user, action->number, action->at);
         break;
@@ -248,23 +251,44 @@ static void sort_addresses(struct cluster_link *cluster, const struct cluster_li
     }
 }
 
+static uint64_t new_session_id(void)
+{
+    uint64_t id;
+
+    do
+        id = entropy_u64();
+    while (id == 0);
+    return id;
+}
+
+static enum gavel_status invalid_ttl(uint32_t ttl_ms, struct gavel_error *error)
+{
+    return error_set(error, GAVEL_ERR_INVALID,
+                     "the time to live of a session is %u ms; it must be from %d to %d ms", ttl_ms,
+                     TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
+}
+
+/* That of the target, unless there is to be no session. */
+static uint32_t choose_ttl(const struct cluster_link *cluster, uint32_t ttl_ms)
+{
+    return ttl_ms != 0 && cluster->target.ttl_ms != 0 ? cluster->target.ttl_ms : ttl_ms;
+}
+
 static enum gavel_status make_client(struct cluster_link *cluster, uint32_t ttl_ms, const char *name,
                                      const struct table_process *process, struct gavel_error *error)
 {
     struct client_settings settings = {
-        .ttl_ms = cluster->target.ttl_ms ? cluster->target.ttl_ms : ttl_ms,
+        .ttl_ms = choose_ttl(cluster, ttl_ms),
         .drift_ppm = DRIFT_PPM,
         .address_count = cluster->target.count,
         .near_count = cluster->near_count,
+        .session = new_session_id(),
         .seed = entropy_u64(),
         .name = name,
         .program = "libgavel " GAVEL_VERSION,
     };
     enum gavel_status status;
 
-    do
-        settings.session = entropy_u64();
-    while (settings.session == 0);
     for (size_t i = 0; i < CLIENT_SECRET_BYTES; i += sizeof(uint64_t)) {
         uint64_t random = entropy_u64();
 
@@ -274,8 +298,7 @@ static enum gavel_status make_client(struct cluster_link *cluster, uint32_t ttl_
         settings.process = *process;
     status = client_new(&settings, clock_now(), &cluster->client);
     if (status == GAVEL_ERR_INVALID)
-        return error_set(error, status, "the time to live of a session is %u ms; it must be from %d to %d ms",
-                         settings.ttl_ms, TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
+        return invalid_ttl(settings.ttl_ms, error);
     return status == GAVEL_OK ? status : error_set(error, status, "out of memory");
 }
 
@@ -441,7 +464,59 @@ void cluster_link_unwatch(struct cluster_link *cluster, uint64_t watch)
     call(cluster, &event);
 }
 
+enum gavel_status cluster_link_open_session(struct cluster_link *cluster,
+                                            const struct cluster_link_session_options *options,
+                                            struct gavel_error *error)
+{
+    struct client_event event = {.kind = CLIENT_OPEN, .now = clock_now()};
+
+    if (client_session(cluster->client) != 0)
+        return error_set(error, GAVEL_ERR_STATE, "this connection to the cluster has a session already");
+    if (client_state(cluster->client) == CLIENT_CLOSED)
+        return error_set(error, GAVEL_ERR_STATE, "this connection to the cluster is closed");
+    event.open.ttl_ms = choose_ttl(cluster, options->ttl_ms);
+    if (event.open.ttl_ms < TABLE_TTL_MIN_MS || event.open.ttl_ms > TABLE_TTL_MAX_MS)
+        return invalid_ttl(event.open.ttl_ms, error);
+    event.open.silence = ns_max(options->silence, 0);
+    event.open.session = new_session_id();
+    event.open.is_paced = options->is_paced;
+    if (options->process)
+        event.open.process = *options->process;
+    cluster->noted = options->noted;
+    call(cluster, &event);
+    return GAVEL_OK;
+}
+
+/* A deadline that waits for its turn has reached nobody. */
+void cluster_link_taken(struct cluster_link *cluster)
+{
+    struct client_event event = {.kind = CLIENT_TAKEN, .now = clock_now()};
+
+    if (cluster->told_deadline == client_deadline(cluster->client))
+        call(cluster, &event);
+}
+
+void cluster_link_secret(const struct cluster_link *cluster, uint8_t ret_secret[CLIENT_SECRET_BYTES])
+{
+    memcpy(ret_secret, client_secret(cluster->client), CLIENT_SECRET_BYTES);
+}
+
+void cluster_link_set_secret(struct cluster_link *cluster, const uint8_t secret[CLIENT_SECRET_BYTES])
+{
+    client_set_secret(cluster->client, secret);
+}
+
 uint64_t cluster_link_session(const struct cluster_link *cluster) { return client_session(cluster->client); }
+
+uint64_t cluster_link_session_number(const struct cluster_link *cluster)
+{
+    return client_session_number(cluster->client);
+}
+
+gavel_ns cluster_link_session_lasts(const struct cluster_link *cluster)
+{
+    return client_session_lasts(cluster->client);
+}
 
 gavel_ns cluster_link_deadline(const struct cluster_link *cluster)
 {

@@ -78,8 +78,9 @@ typedef void (*cluster_link_change_cb)(void *user, const Gavel__Change *change, 
                                        bool is_gap);
 
 /*
- * Connects, and reconnects for ever. ttl_ms 0: no session; target->ttl_ms
- * overrides ttl_ms. `process` NULL: not sent. ERR_INVALID, ERR_IO
+ * Connects, and reconnects for ever. ttl_ms 0: no session, until
+ * cluster_link_open_session() asks for one; otherwise target->ttl_ms overrides
+ * ttl_ms. `process` NULL: not sent. ERR_INVALID, ERR_IO
  * (certificates), ERR_NO_MEMORY.
  */
 GAVEL_CHECKED enum gavel_status cluster_link_new(struct event_base *base,
@@ -111,17 +112,20 @@ uint64_t cluster_link_watch(struct cluster_link *cluster, const char *group, con
 void cluster_link_unwatch(struct cluster_link *cluster, uint64_t watch);
 
 /*
- * Opens a session; once, and only on a link that has none. ERR_INVALID: the time to live.
+ * Opens a session; once, and only on a link that has none. ERR_INVALID: the time to live. ERR_STATE: it has
+ * one, or is closed.
  * If it is paced, a keep-alive is sent only after cluster_link_taken() has said that the deadline of the one
- * before has reached whoever works by it.
+ * before has reached whoever works by it. That is the newest that the callback has told; while a newer one
+ * waits to be told, the call has no effect.
  */
 GAVEL_CHECKED enum gavel_status cluster_link_open_session(struct cluster_link *cluster,
                                                           const struct cluster_link_session_options *options,
                                                           struct gavel_error *error);
 void cluster_link_taken(struct cluster_link *cluster);
 
-/* What proves to the cluster that the sessions of this link are ours. Random; another may be set before
- * anything was sent, to act on sessions of a process that is dead. */
+/* What proves to the cluster that the sessions of this link are ours, also while there is none. Random;
+ * another may be set before anything was sent, that is before the loop runs, to act on sessions of a process
+ * that is dead. */
 void cluster_link_secret(const struct cluster_link *cluster, uint8_t ret_secret[CLIENT_SECRET_BYTES]);
 void cluster_link_set_secret(struct cluster_link *cluster, const uint8_t secret[CLIENT_SECRET_BYTES]);
 

@@ -87,6 +87,9 @@ struct cluster_link {
     size_t due_count;
     size_t due_capacity;
 
+    gavel_ns told_deadline;  /* 0: none */
+    _Atomic uint64_t *noted; /* struct cluster_link_session_options; NULL: nowhere */
+
     enum client_state told_state;
     char told_trouble[CLUSTER_REASON_BYTES];
     bool has_told_state;

@@ -8,11 +8,10 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define SILENCE_MIN (500 * NS_PER_MS)
-#define SILENCE_MAX (5 * NS_PER_S)
 
 char *client_text_copy(const char *text)
 {
@@ -26,8 +25,7 @@ char *client_text_copy(const char *text)
 
 static bool is_valid(const struct client_settings *settings)
 {
-    if (settings->ttl_ms != 0 && (settings->ttl_ms < TABLE_TTL_MIN_MS ||
-                                  settings->ttl_ms > TABLE_TTL_MAX_MS || settings->session == 0))
+    if (settings->ttl_ms != 0 && !client_session_is_valid(settings->ttl_ms, settings->session))
         return false;
     if (settings->drift_ppm < 0 || settings->drift_ppm > CLIENT_DRIFT_PPM_MAX)
         return false;
@@ -44,7 +42,7 @@ static void fill_in(struct client_settings *settings)
     if (settings->connect_timeout == 0)
         settings->connect_timeout = NS_PER_S;
     if (settings->silence == 0)
-        settings->silence = ns_min(ns_max(ns_from_ms(settings->ttl_ms) / 2, SILENCE_MIN), SILENCE_MAX);
+        settings->silence = client_silence_of(settings->ttl_ms);
     if (settings->retry_min == 0)
         settings->retry_min = 5 * NS_PER_MS;
     if (settings->retry_max == 0)
@@ -152,7 +150,10 @@ static void take(struct client *client, const struct client_event *event)
         client_watch_end(client, event->watch.watch);
         break;
     case CLIENT_OPEN:
+        client_session_begin(client, &event->open);
+        break;
     case CLIENT_TAKEN:
+        client_session_taken(client);
         break;
     case CLIENT_CLOSE:
         client_session_close(client);
@@ -203,6 +204,14 @@ gavel_ns client_wake_at(const struct client *client)
 }
 
 enum client_state client_state(const struct client *client) { return client->state; }
+
+void client_set_secret(struct client *client, const uint8_t secret[CLIENT_SECRET_BYTES])
+{
+    ASSERT(!client->link.has_greeted); /* a node knows us by the one before */
+    memcpy(client->settings.secret, secret, CLIENT_SECRET_BYTES);
+}
+
+const uint8_t *client_secret(const struct client *client) { return client->settings.secret; }
 
 uint64_t client_session(const struct client *client) { return client->session.id; }
 

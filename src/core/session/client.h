@@ -26,7 +26,8 @@
  *
  * Paced keep-alives. A client that runs in a thread of its own would keep the session of a process that does
  * nothing any more. If it is paced, it sends the next keep-alive only after the caller has TAKEN the deadline
- * that the one before gave.
+ * that the one before, or the opening, gave; on another connection, too. One that gave none leaves nothing to
+ * take: it goes on.
  */
 #ifndef CORE_SESSION_CLIENT_H
 #define CORE_SESSION_CLIENT_H
@@ -60,8 +61,8 @@ struct client_settings {
 
 /* A session for a client that was made without; see struct client_settings. */
 struct client_open {
-    uint32_t ttl_ms; /* not 0 */
-    gavel_ns silence;
+    uint32_t ttl_ms;  /* not 0 */
+    gavel_ns silence; /* 0: as the default there, by this time to live */
     uint64_t session;
     struct table_process process;
     bool is_paced;
@@ -78,8 +79,9 @@ enum client_event_kind {
     CLIENT_ASK,       /* answered by ANSWER with `token`; copied */
     CLIENT_WATCH,     /* begins; `watch` is a number of the caller's; kept over reconnects */
     CLIENT_UNWATCH,
-    CLIENT_OPEN,  /* a session from now on; once, and only if the client was made without */
-    CLIENT_TAKEN, /* the caller has the newest deadline */
+    /* A session from now on; once, and only if the client was made without. What is under way goes on. */
+    CLIENT_OPEN,
+    CLIENT_TAKEN, /* the caller has the newest deadline that was told */
     CLIENT_CLOSE, /* ends the session: CLOSED comes when the cluster has it, or the deadline has passed */
 };
 
@@ -169,6 +171,10 @@ void client_free(struct client *client); /* safe on NULL */
  */
 const struct client_actions *client_step(struct client *client, const struct client_event *event);
 
+/* Before the first connection is made; see struct client_settings. */
+void client_set_secret(struct client *client, const uint8_t secret[CLIENT_SECRET_BYTES]);
+const uint8_t *client_secret(const struct client *client); /* CLIENT_SECRET_BYTES of them */
+
 gavel_ns client_wake_at(const struct client *client);
 enum client_state client_state(const struct client *client);
 uint64_t client_session(const struct client *client);
@@ -184,7 +190,8 @@ uint64_t client_session_number(const struct client *client);
  * out, and the session have expired, before it was opened by the copy that was answered.
  */
 bool client_is_own(const struct client *client, uint64_t session, uint64_t revision);
-/* From the send of a keep-alive to the deadline that its answer gives; 0: it is to have no session. */
+/* From the send of a keep-alive to the deadline that its answer gives; it shrinks if a node tells of clocks
+ * that differ more. 0: it is to have no session. */
 gavel_ns client_session_lasts(const struct client *client);
 gavel_ns client_deadline(const struct client *client);   /* 0: there is no open session */
 const char *client_trouble(const struct client *client); /* why it is not up, for people; "" */

@@ -127,6 +127,14 @@ void client_ask_unlinked(struct client *client)
     ASSERT(TAILQ_EMPTY(&client->asks.sent));
 }
 
+void client_ask_patience(struct client *client)
+{
+    struct client_ask *ask;
+
+    TAILQ_FOREACH(ask, &client->asks.sent, entry)
+        ask->sent_at = client->now;
+}
+
 static void end_list(struct client *client, struct client_asks *list, gavel_ns until,
                      enum gavel_status status, const char *message)
 {

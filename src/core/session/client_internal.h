@@ -124,6 +124,7 @@ struct client {
         unsigned failures;   /* in a row */
         bool is_dialling;    /* CONNECT was given out, and WELCOME has not come */
         size_t refusals;     /* in a row, by words of a node */
+        bool has_greeted;    /* a node, at any time */
         bool has_answered;   /* something of use came over this connection */
         gavel_ns retry_at;   /* while there is none */
         gavel_ns welcome_by; /* while is_dialling */
@@ -151,6 +152,8 @@ struct client {
         gavel_ns opened_from; /* when it was first asked for; 0: never */
         struct client_try keep;
         gavel_ns keep_due;
+        bool is_paced;
+        bool is_untaken; /* the caller has not taken the deadline yet */
     } session;
 
     struct {
@@ -234,6 +237,10 @@ bool client_is_fruitless(const struct client *client, gavel_ns first_at);
 gavel_ns client_patience(const struct client *client); /* for an answer to a request or a question */
 
 /* client_session.c */
+bool client_session_is_valid(uint32_t ttl_ms, uint64_t id);
+gavel_ns client_silence_of(uint32_t ttl_ms); /* by default */
+void client_session_begin(struct client *client, const struct client_open *open);
+void client_session_taken(struct client *client);
 void client_session_welcome(struct client *client);
 void client_session_unlinked(struct client *client);
 /* Whether the reply was that of the opening. */
@@ -274,6 +281,7 @@ void client_submits_free(struct client_submits *submits);
 void client_ask_begin(struct client *client, const struct client_event *event);
 void client_ask_answer(struct client *client, const Gavel__Answer *answer);
 void client_ask_unlinked(struct client *client);
+void client_ask_patience(struct client *client); /* another one: what is under way has all of it */
 void client_ask_end_all(struct client *client, enum gavel_status status, const char *message);
 void client_ask_give_up(struct client *client);
 void client_ask_timer(struct client *client);

@@ -140,6 +140,7 @@ void client_link_connected(struct client *client)
         return;
     }
     client_become(client, CLIENT_GREETING);
+    client->link.has_greeted = true;
     gavel__client_hello__init(&outgoing->hello);
     outgoing->hello.version_min = CLIENT_VERSION_MIN;
     outgoing->hello.version_max = CLIENT_VERSION_MAX;

@@ -22,6 +22,8 @@
 #include <string.h>
 
 #define PPM 1000000
+#define SILENCE_MIN (500 * NS_PER_MS)
+#define SILENCE_MAX (5 * NS_PER_S)
 #define STOPPED "the client was closed before an answer came; it is unknown whether it was done"
 
 /* The time to live on our clock, if ours is the slowest that is allowed and the cluster's is the fastest. */
@@ -35,9 +37,36 @@ static gavel_ns sure_time(const struct client *client)
     return (gavel_ns)client->settings.ttl_ms * 1000 * (PPM - drift) / (PPM + drift) * NS_PER_US;
 }
 
-static gavel_ns pace(const struct client *client) { return ns_from_ms(client->settings.ttl_ms) / 3; }
+bool client_session_is_valid(uint32_t ttl_ms, uint64_t id)
+{
+    return ttl_ms >= TABLE_TTL_MIN_MS && ttl_ms <= TABLE_TTL_MAX_MS && id != 0;
+}
+
+gavel_ns client_silence_of(uint32_t ttl_ms)
+{
+    return ns_min(ns_max(ns_from_ms(ttl_ms) / 2, SILENCE_MIN), SILENCE_MAX);
+}
 
 static bool has_session(const struct client *client) { return client->settings.ttl_ms > 0; }
+
+static gavel_ns pace(const struct client *client) { return ns_from_ms(client->settings.ttl_ms) / 3; }
+
+/* Whether the caller keeps up with its session; without a new deadline there is nothing to take. */
+static bool is_taken(const struct client *client)
+{
+    return !client->session.is_paced || !client->session.is_untaken;
+}
+
+static void tell_deadline(struct client *client, uint64_t number, gavel_ns deadline)
+{
+    struct client_action *action = client_act(client, CLIENT_DO_DEADLINE);
+
+    ASSERT(number != 0);
+    client->session.deadline = deadline;
+    client->session.is_untaken = deadline != 0;
+    action->at = deadline;
+    action->number = number;
+}
 
 static void move_deadline(struct client *client, gavel_ns sent_at)
 {
@@ -47,8 +76,40 @@ static void move_deadline(struct client *client, gavel_ns sent_at)
     if (deadline <= client->session.deadline)
         return;
     ASSERT(client->session.is_open);
-    client->session.deadline = deadline;
-    client_act(client, CLIENT_DO_DEADLINE)->at = deadline;
+    ASSERT(is_taken(client)); /* else nothing was sent that could move it */
+    tell_deadline(client, client->session.number, deadline);
+}
+
+/*
+ * Asks and watches go on as they are; on a connection that has been greeted the opening goes at once. Nodes
+ * know us by the secret of the greeting, which was sent without a session, too.
+ */
+void client_session_begin(struct client *client, const struct client_open *open)
+{
+    struct client_settings *settings = &client->settings;
+
+    ASSERT(!has_session(client)); /* once */
+    ASSERT(client_session_is_valid(open->ttl_ms, open->session));
+    ASSERT(open->silence >= 0);
+    ASSERT(!client->session.is_closing);
+    settings->ttl_ms = open->ttl_ms;
+    settings->silence = open->silence != 0 ? open->silence : client_silence_of(open->ttl_ms);
+    settings->session = open->session;
+    settings->process = open->process;
+    client->session.id = open->session;
+    client->session.is_paced = open->is_paced;
+    client_ask_patience(client);
+    ASSERT(!client->session.is_open);
+    ASSERT(client->session.deadline == 0);
+    if (client_is_welcome(client))
+        client_become(client, CLIENT_OPENING);
+}
+
+void client_session_taken(struct client *client) { client->session.is_untaken = false; }
+
+gavel_ns client_session_lasts(const struct client *client)
+{
+    return has_session(client) ? sure_time(client) : 0;
 }
 
 void client_session_welcome(struct client *client)
@@ -256,6 +317,7 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply)
 void client_session_lost(struct client *client)
 {
     uint64_t old = client->session.id;
+    uint64_t number = client->session.number;
 
     if (client->session.is_closing) {
         client_finish(client);
@@ -267,7 +329,6 @@ void client_session_lost(struct client *client)
     while (client->session.id == 0 || client->session.id == old);
     client->session.is_open = false;
     client->session.revision = client->session.number = 0;
-    client->session.deadline = 0;
     client->session.last_request = 0;
     client->session.open = (struct client_try){0};
     client->session.open_request = 0;
@@ -275,8 +336,8 @@ void client_session_lost(struct client *client)
     client->session.opens_alone = false;
     client->session.opened_from = 0;
     client->session.keep = (struct client_try){0};
-    (void)client_act(client, CLIENT_DO_SESSION_LOST);
-    client_act(client, CLIENT_DO_DEADLINE)->at = 0;
+    client_act(client, CLIENT_DO_SESSION_LOST)->number = number;
+    tell_deadline(client, number, 0);
     client_request_end_all(client, GAVEL_ERR_SESSION_GONE,
                            "the session has ended before an answer came; it is unknown whether it was done");
     client_watch_session(client);
@@ -369,6 +430,8 @@ void client_session_close(struct client *client)
 
 void client_finish(struct client *client)
 {
+    uint64_t number = client->session.number;
+
     client_link_close(client);
     client->session.is_open = false;
     client->session.revision = client->session.number = 0;
@@ -376,10 +439,8 @@ void client_finish(struct client *client)
     client_request_end_all(client, GAVEL_ERR_STOPPED, STOPPED);
     client_ask_end_all(client, GAVEL_ERR_STOPPED, "the client was closed before an answer came");
     client_watch_free_all(client);
-    if (client->session.deadline != 0) {
-        client->session.deadline = 0;
-        client_act(client, CLIENT_DO_DEADLINE)->at = 0;
-    }
+    if (client->session.deadline != 0)
+        tell_deadline(client, number, 0);
     ASSERT(client->asks.count == 0);
     ASSERT(client->request.waiting_count == 0);
     ASSERT(client->watches.count == 0);
@@ -413,7 +474,8 @@ void client_session_pump(struct client *client)
     if (!client->session.is_open) {
         if (client_try_is_due(client, &client->session.open))
             send_open(client);
-    } else if (client->now >= client->session.keep_due && client_try_is_due(client, &client->session.keep)) {
+    } else if (is_taken(client) && client->now >= client->session.keep_due &&
+               client_try_is_due(client, &client->session.keep)) {
         send_keep_alive(client);
     }
 }
@@ -434,7 +496,7 @@ gavel_ns client_session_wake(const struct client *client)
         return at;
     if (!client->session.is_open && open->tag == 0)
         at = ns_min(at, open->retry_at);
-    if (client->session.is_open && keep->tag == 0)
+    if (client->session.is_open && keep->tag == 0 && is_taken(client))
         at = ns_min(at, ns_max(keep->retry_at, client->session.keep_due));
     return at;
 }

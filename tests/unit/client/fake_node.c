@@ -52,6 +52,20 @@ static void greet(struct fake_client *client)
     say(client, &frame);
 }
 
+static void take_opening(struct fake_node *node, const Gavel__OpenSession *opening)
+{
+    node->opened++;
+    node->ttl_ms = opening->ttl_ms;
+    if (node->noted)
+        assert_int_equal(*node->noted, opening->session);
+}
+
+static void take_hello(struct fake_node *node, const Gavel__ClientHello *hello)
+{
+    assert_int_equal(hello->secret.len, sizeof node->secret);
+    memcpy(node->secret, hello->secret.data, sizeof node->secret);
+}
+
 static void reply(struct fake_client *client, const Gavel__Request *request)
 {
     struct fake_node *node = client->node;
@@ -66,7 +80,10 @@ static void reply(struct fake_client *client, const Gavel__Request *request)
     result.revision = 77;
     for (size_t i = 0; i < request->n_ops; i++) {
         results[i] = &result;
-        node->opened += request->ops[i]->what_case == GAVEL__OP__WHAT_OPEN_SESSION;
+        if (request->ops[i]->what_case == GAVEL__OP__WHAT_OPEN_SESSION) {
+            take_opening(node, request->ops[i]->open_session);
+            result.session_revision = 1000 + node->opened;
+        }
         node->closed += request->ops[i]->what_case == GAVEL__OP__WHAT_CLOSE_SESSION;
     }
     answer.tag = request->tag;
@@ -140,6 +157,7 @@ static void take(struct fake_client *client, const Gavel__ClientFrame *frame)
 {
     switch (frame->what_case) {
     case GAVEL__CLIENT_FRAME__WHAT_HELLO:
+        take_hello(client->node, frame->hello);
         greet(client);
         break;
     case GAVEL__CLIENT_FRAME__WHAT_REQUEST:

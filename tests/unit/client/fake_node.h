@@ -29,18 +29,21 @@ struct fake_node {
     uint16_t port;
     LIST_HEAD(, fake_client) clients;
 
-    bool is_mute;        /* answers nothing but the greeting */
-    bool is_blind;       /* does not even read */
-    bool denies_session; /* keep-alives are told that the session is gone */
-    const char *says;    /* these bytes instead of a greeting */
+    bool is_mute;                  /* answers nothing but the greeting */
+    bool is_blind;                 /* does not even read */
+    bool denies_session;           /* keep-alives are told that the session is gone */
+    const char *says;              /* these bytes instead of a greeting */
+    const _Atomic uint64_t *noted; /* where the session stands before its opening comes; NULL: nowhere */
 
     size_t hellos;
+    uint8_t secret[16]; /* of the newest */
     size_t opened;
     size_t closed;
     size_t kept;
     size_t requests;
     size_t asks;
     size_t watches;
+    uint32_t ttl_ms;        /* of the newest opening */
     uint64_t session;       /* of the newest request */
     uint64_t request;       /* its id */
     uint64_t watch;         /* the newest, on the wire */

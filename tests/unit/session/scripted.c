@@ -134,6 +134,13 @@ void scripted_watch(struct scripted *s, uint64_t watch, const char *group, uint6
     step(s, &event);
 }
 
+void scripted_open(struct scripted *s, const struct client_open *open)
+{
+    struct client_event event = {.kind = CLIENT_OPEN, .open = *open};
+
+    step(s, &event);
+}
+
 void scripted_watch_session(struct scripted *s, uint64_t watch)
 {
     struct client_event event = {.kind = CLIENT_WATCH};

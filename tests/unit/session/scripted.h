@@ -40,6 +40,7 @@ void scripted_campaign(struct scripted *s, uint64_t token); /* one operation, wi
 void scripted_campaign_by(struct scripted *s, uint64_t token, gavel_ns give_up_at);
 void scripted_ask(struct scripted *s, uint64_t token, gavel_ns give_up_at);
 void scripted_watch(struct scripted *s, uint64_t watch, const char *group, uint64_t after);
+void scripted_open(struct scripted *s, const struct client_open *open);
 void scripted_watch_session(struct scripted *s, uint64_t watch);
 
 /* From the node. */

@@ -4,7 +4,9 @@
  * Anything in any order: a node that answers, lies, repeats itself or says
  * nothing, connections that come and go. Whatever happens, each submit and each
  * ask has one outcome, changes come once and in order, the deadline of a
- * session never goes back, and the client never keeps its caller busy.
+ * session never goes back, and the client never keeps its caller busy. Some
+ * have their session later, and take its deadlines when they like: nothing is
+ * kept before they do.
  */
 
 #include "scripted.h"
@@ -24,6 +26,12 @@ struct chaos {
     uint64_t tokens;
     size_t done;
     gavel_ns deadline;
+    uint64_t number;     /* of the session that has it; 0: none */
+    uint64_t number_max; /* of all sessions so far */
+    bool is_late;        /* its session is asked for some time */
+    bool is_paced;
+    bool is_untaken;
+    size_t waits;     /* deadlines that were taken after their keep-alive was due */
     uint64_t seen;    /* revision of the newest change of the watch */
     uint64_t tags[8]; /* the newest that the client has sent, of any kind */
     Gavel__ClientFrame__WhatCase kinds[8];
@@ -43,6 +51,7 @@ static void note_sent(struct chaos *chaos, const Gavel__ClientFrame *frame)
         chaos->ops[at] = frame->request->n_ops;
         break;
     case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
+        assert_false(chaos->is_paced && chaos->is_untaken);
         chaos->tags[at] = frame->keep_alive->tag;
         break;
     case GAVEL__CLIENT_FRAME__WHAT_ASK:
@@ -64,6 +73,22 @@ static void outcome(struct chaos *chaos, uint64_t token)
     assert_int_equal(chaos->asked[token], 1);
     chaos->asked[token] = 2;
     chaos->done++;
+}
+
+static void take_deadline(struct chaos *chaos, const struct client_action *action)
+{
+    assert_int_not_equal(action->number, 0);
+    assert_true(action->at == 0 || action->at > chaos->deadline);
+    assert_false(chaos->is_paced && chaos->is_untaken && action->at != 0);
+    if (chaos->number == 0) { /* another session */
+        assert_true(action->number > chaos->number_max);
+        chaos->number_max = action->number;
+    } else {
+        assert_int_equal(action->number, chaos->number);
+    }
+    chaos->deadline = action->at;
+    chaos->number = action->at != 0 ? action->number : 0;
+    chaos->is_untaken = action->at != 0;
 }
 
 static void look(struct chaos *chaos)
@@ -95,8 +120,10 @@ static void look(struct chaos *chaos)
             chaos->seen = action->revision > chaos->seen ? action->revision : chaos->seen;
             break;
         case CLIENT_DO_DEADLINE:
-            assert_true(action->at == 0 || action->at > chaos->deadline);
-            chaos->deadline = action->at;
+            take_deadline(chaos, action);
+            break;
+        case CLIENT_DO_SESSION_LOST:
+            assert_int_equal(action->number, chaos->number);
             break;
         case CLIENT_DO_CLOSED:
             chaos->is_closed = true;
@@ -150,12 +177,41 @@ static void answer(struct chaos *chaos)
     }
 }
 
+static void open_late(struct chaos *chaos)
+{
+    struct client_open open = {.ttl_ms = TTL_MS, .session = SESSION, .is_paced = chaos->is_paced};
+
+    if (prng_chance(&chaos->prng, 500))
+        open.silence = prng_between(&chaos->prng, NS_PER_MS, NS_PER_S);
+    chaos->is_late = false;
+    scripted_open(&chaos->s, &open);
+    look(chaos);
+}
+
+/* At once, or much later. */
+static void take(struct chaos *chaos)
+{
+    bool was_untaken = chaos->is_untaken;
+
+    chaos->is_untaken = false;
+    scripted_event(&chaos->s, CLIENT_TAKEN);
+    for (size_t i = 0; i < chaos->s.actions->count; i++)
+        if (chaos->s.actions->items[i].kind == CLIENT_DO_SEND && was_untaken)
+            chaos->waits +=
+                chaos->s.actions->items[i].frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    look(chaos);
+}
+
 static void one_step(struct chaos *chaos)
 {
     struct scripted *s = &chaos->s;
     gavel_ns limit =
         prng_chance(&chaos->prng, 500) ? NEVER : s->now + prng_between(&chaos->prng, 1, NS_PER_S);
 
+    if (chaos->is_late && prng_chance(&chaos->prng, 10))
+        open_late(chaos);
+    if (chaos->is_paced && prng_chance(&chaos->prng, 100))
+        take(chaos);
     switch (prng_below(&chaos->prng, 12)) {
     case 0:
         if (chaos->tokens < TOKENS) {
@@ -227,15 +283,18 @@ static void feed(void *user)
     allocator.fail_after = UINT64_MAX;
 }
 
-static void run(bool is_starved)
+static void run(bool is_starved, bool is_late)
 {
     size_t seen[CLIENT_DO_CLOSED + 1] = {0};
+    size_t waits = 0;
 
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct client_settings settings = scripted_settings(1 + seed % 4);
-        struct chaos chaos = {.deadline = 0};
+        struct chaos chaos = {.is_late = is_late, .is_paced = is_late && seed % 2 == 0};
 
         settings.seed = seed;
+        if (is_late)
+            settings.ttl_ms = 0;
         settings.near_count = seed % 2;
         prng_seed(&chaos.prng, seed);
         scripted_begin(&chaos.s, &settings);
@@ -251,7 +310,9 @@ static void run(bool is_starved)
         scripted_end(&chaos.s);
         for (size_t i = 0; i <= CLIENT_DO_CLOSED; i++)
             seen[i] += chaos.kinds_seen[i];
+        waits += chaos.waits;
     }
+    assert_true(!is_late || waits >= 10);
     for (size_t i = 0; i <= CLIENT_DO_CLOSED; i++) /* else nothing was shown */
         assert_true(seen[i] >= 10);
 }
@@ -259,13 +320,20 @@ static void run(bool is_starved)
 static void test_whatever_a_node_says_each_call_has_one_outcome(void **state)
 {
     (void)state;
-    run(false);
+    run(false, false);
 }
 
 static void test_each_call_has_one_outcome_also_without_memory(void **state)
 {
     (void)state;
-    run(true);
+    run(true, false);
+}
+
+static void test_a_session_that_is_asked_for_late_is_kept_as_it_is_taken(void **state)
+{
+    (void)state;
+    run(false, true);
+    run(true, true);
 }
 
 int main(void)
@@ -273,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whatever_a_node_says_each_call_has_one_outcome),
         cmocka_unit_test(test_each_call_has_one_outcome_also_without_memory),
+        cmocka_unit_test(test_a_session_that_is_asked_for_late_is_kept_as_it_is_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
