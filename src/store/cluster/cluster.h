@@ -86,6 +86,7 @@ TAILQ_HEAD(gavel_watched_list, gavel_watched);
 struct gavel_opening {
     struct cluster_link_session_options options;
     struct store_session_key *key; /* NULL: none */
+    gavel_ns lasts;                /* from the send of a keep-alive, by a clock as bad as the caller says */
     bool is_done;
     enum gavel_status status;
     struct gavel_error error;
@@ -123,6 +124,7 @@ struct gavel_store {
     /* the session */
     bool is_session_begun;         /* by the first write, or … */
     bool has_session;              /* … by store_open_session() */
+    gavel_ns session_lasts;        /* that one, at most */
     struct gavel_opening *opening; /* to be done by the thread; NULL: nothing */
     struct gavel_news news;
     struct gavel_members members;

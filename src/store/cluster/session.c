@@ -42,10 +42,15 @@ struct gavel_own gavel_own(const struct gavel_store *gavel)
 
 /* ---- begun by the caller ---- */
 
+static int64_t drift_of(const struct store_session_options *options)
+{
+    return options->drift_ppm > DRIFT_PPM ? options->drift_ppm : DRIFT_PPM;
+}
+
 /* So that mandates last for the lease by our clock, however both clocks drift. */
 static gavel_ms ttl_of_lease(const struct store_session_options *options)
 {
-    int64_t drift = options->drift_ppm > DRIFT_PPM ? options->drift_ppm : DRIFT_PPM;
+    int64_t drift = drift_of(options);
 
     return (options->lease_ms * (PPM + drift) + PPM - drift - 1) / (PPM - drift) + 1;
 }
@@ -111,6 +116,9 @@ enum gavel_status gavel_open_session(struct store *store, const struct store_ses
         return status;
     opening.options.silence =
         ns_min(ns_max(ns_from_ms(opening.options.ttl_ms) / SILENCE_PARTS, SILENCE_MIN), SILENCE_MAX);
+    /* In microseconds: a day of them times a million fits. */
+    opening.lasts = (gavel_ns)opening.options.ttl_ms * 1000 * (PPM - drift_of(options)) /
+                    (PPM + drift_of(options)) * NS_PER_US;
     opening.options.process = options->names_process && gavel->self.pid ? &gavel->process : NULL;
     opening.options.noted = options->key ? &options->key->session : NULL;
     pthread_mutex_lock(&gavel->push.lock);
@@ -142,6 +150,7 @@ void gavel_session_tend(struct gavel_store *gavel)
             write_key(gavel, opening->key);
         opening->status = cluster_link_open_session(gavel->link, &opening->options, &opening->error);
         gavel->is_session_begun = gavel->has_session = opening->status == GAVEL_OK;
+        gavel->session_lasts = opening->lasts;
         opening->is_done = true;
         pthread_cond_broadcast(&gavel->push.changed);
     }
@@ -167,12 +176,18 @@ void gavel_session_begin(struct gavel_store *gavel)
 
 /* ---- told by the link ---- */
 
+/* The link counts on the drift that the nodes tell; our own clock may be worse. */
+static gavel_ns lasts(const struct gavel_store *gavel)
+{
+    return ns_min(cluster_link_session_lasts(gavel->link), gavel->session_lasts);
+}
+
 static void lost(struct gavel_store *gavel)
 {
     if (gavel->news.now.number == 0)
         return;
     gavel_watch_session(gavel, 0);
-    gavel_news_lost(&gavel->news, cluster_link_session_lasts(gavel->link));
+    gavel_news_lost(&gavel->news, lasts(gavel));
     gavel_members_lost(gavel);
 }
 
@@ -180,9 +195,10 @@ static void opened(struct gavel_store *gavel, uint64_t number, gavel_ns deadline
 {
     bool is_another = number != gavel->news.now.number;
 
+    deadline -= cluster_link_session_lasts(gavel->link) - lasts(gavel);
     if (is_another)
         lost(gavel);
-    gavel_news_open(&gavel->news, number, deadline, cluster_link_session_lasts(gavel->link));
+    gavel_news_open(&gavel->news, number, deadline, lasts(gavel));
     if (is_another)
         gavel_news_gap(&gavel->news, false, true); /* nothing was told of them while none was open */
     if (is_another || gavel->session_watch == 0)   /* there was no memory */
