@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Sessions of store objects at gavel://, and the candidates that take part in
+ * them. All tests of this file have one cluster, and groups of their own;
+ * session_faults.c has those that break something.
+ */
+#include "session_bench.h"
+#include "session_faults.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int close_seats(void **state)
+{
+    struct bench *b = *state;
+
+    for (int i = 0; i < SEATS; i++)
+        seat_close(&b->seats[i]);
+    return 0;
+}
+
+static void test_a_session_is_told_when_it_is_open_and_its_key_is_known(void **state)
+{
+    struct bench *b = *state;
+    gavel_ns before = clock_now();
+    struct seat *a = seat_open(b, 0, LEASE_MS);
+    struct store_news news;
+
+    assert_int_equal(atomic_load(&a->key.is_known), 1);
+    news = seat_await(a, STORE_NEWS_SESSION, NULL);
+    assert_int_not_equal(news.session.number, 0);
+    assert_int_equal(news.session.former_deadline, 0);
+    assert_true(news.session.lasts >= ns_from_ms(LEASE_MS)); /* by our clock, however it drifts */
+    assert_true(news.session.lasts < ns_from_ms(LEASE_MS) + 2 * NS_PER_MS);
+    assert_true(news.session.deadline >= before + ns_from_ms(LEASE_MS));
+    assert_true(news.session.deadline <= clock_now() + news.session.lasts);
+    assert_int_not_equal(atomic_load(&a->key.session), 0);
+}
+
+static void test_a_session_is_begun_once_and_of_a_length_that_there_is(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 1000};
+    static const gavel_ms wrong[] = {0, -1, 10, INT64_C(2) * 86400000, INT64_MAX};
+    struct gavel_error error = {0};
+    struct store *other = open_store(b->cluster.url);
+
+    assert_int_equal(store_open_session(a->store, &options, &error), GAVEL_ERR_STATE);
+    assert_non_null(strstr(error.message, "already"));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.lease_ms = wrong[i];
+        assert_int_equal(store_open_session(other, &options, &error), GAVEL_ERR_INVALID);
+        assert_non_null(strstr(error.message, "choose"));
+    }
+    (void)expect(other, ask_claim("written", "one", 1, 0), GAVEL_OK); /* begins one, too */
+    options.lease_ms = LEASE_MS;
+    assert_int_equal(store_open_session(other, &options, &error), GAVEL_ERR_STATE);
+    store_close(other);
+}
+
+static void test_the_url_says_how_long_sessions_last(void **state)
+{
+    struct bench *b = *state;
+    const struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 1000};
+    struct seat *a = &b->seats[0];
+    char url[500];
+
+    (void)snprintf(url, sizeof url, "%s?ttl_ms=30000", b->cluster.url);
+    a->store = open_store(url);
+    assert_int_equal(store_open_session(a->store, &options, NULL), GAVEL_OK);
+    (void)seat_await(a, STORE_NEWS_SESSION, NULL);
+    assert_in_range(a->session.lasts, 29900 * NS_PER_MS, 30000 * NS_PER_MS);
+}
+
+static void test_a_worse_clock_of_ours_is_counted_on(void **state)
+{
+    struct bench *b = *state;
+    const struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 50000};
+    struct seat *a = &b->seats[0];
+    gavel_ns before = clock_now();
+
+    a->store = open_store(b->cluster.url);
+    assert_int_equal(store_open_session(a->store, &options, NULL), GAVEL_OK);
+    (void)seat_await(a, STORE_NEWS_SESSION, NULL);
+    assert_in_range(a->session.lasts, LEASE_MS * NS_PER_MS, (LEASE_MS + 2) * NS_PER_MS);
+    assert_true(a->session.deadline >= before + ns_from_ms(LEASE_MS));
+    assert_true(a->session.deadline <= clock_now() + a->session.lasts);
+}
+
+static void test_its_deadline_grows_while_news_are_taken(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, 2000);
+    uint64_t number = a->session.number;
+    gavel_ns deadline = a->session.deadline;
+
+    for (int i = 0; i < 3; i++) {
+        struct store_news news = seat_await(a, STORE_NEWS_DEADLINE, NULL);
+
+        assert_int_equal(news.session.number, number);
+        assert_true(news.session.deadline > deadline);
+        deadline = news.session.deadline;
+    }
+}
+
+static void test_a_session_whose_news_are_not_taken_ends(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, 1000);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct store_session before = a->session;
+    struct store_news news;
+    struct record record;
+
+    (void)expect(a->store, ask_campaign(a, "untaken", "one", 1), GAVEL_OK);
+    (void)expect(other->store, ask_campaign(other, "untaken", "two", 2), GAVEL_OK);
+    record = seat_await_mandate(other, "untaken", true); /* `a` takes nothing meanwhile */
+    assert_string_equal(record.holder, "two");
+    do
+        news = seat_await(a, STORE_NEWS_SESSION, NULL);
+    while (news.session.number != 0);
+    assert_true(news.session.former_deadline >= before.deadline);
+    assert_true(news.session.former_deadline < clock_now());
+    news = seat_await(a, STORE_NEWS_SESSION, NULL);
+    assert_int_not_equal(news.session.number, 0);
+    assert_int_not_equal(news.session.number, before.number);
+    assert_true(news.session.former_deadline >= before.deadline);
+}
+
+static void test_who_campaigns_is_granted_the_mandate_in_the_answer_and_as_news(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct store_reply reply = expect(a->store, ask_campaign(a, "won", "one", 1), GAVEL_OK);
+    struct store_news news = seat_await(a, STORE_NEWS_RECORD, "won");
+
+    assert_true(reply.found);
+    assert_true(reply.is_ours);
+    assert_true(reply.record.held);
+    assert_string_equal(reply.record.holder, "one");
+    assert_int_equal(reply.session, a->session.number);
+    assert_true(reply.record.epoch > a->session.number);
+    assert_true(reply.revision >= reply.record.version);
+    assert_true(news.is_ours);
+    assert_true(news.is_found);
+    assert_true(news.record.held);
+    assert_string_equal(news.record.holder, "one");
+    assert_int_equal(news.record.epoch, reply.record.epoch);
+    assert_int_equal(news.record.version, reply.record.version);
+    assert_int_equal(news.revision, reply.record.version);
+}
+
+static void test_a_campaign_before_the_session_is_open_goes_with_it(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_open(b, 0, LEASE_MS);
+    struct store_reply reply = expect(a->store, ask_campaign(a, "early", "one", 1), GAVEL_OK);
+    struct store_news news;
+
+    assert_true(seat_take(a, &news)); /* told before the reply that shows it */
+    assert_int_equal(news.kind, STORE_NEWS_SESSION);
+    assert_int_equal(reply.session, news.session.number);
+    assert_true(reply.is_ours);
+}
+
+static void test_a_reading_says_whose_mandate_it_is(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct store_reply reply;
+
+    reply = expect(a->store, ask_read("read"), GAVEL_OK);
+    assert_false(reply.found);
+    assert_int_equal(reply.session, a->session.number);
+    assert_true(reply.revision >= a->session.number);
+    (void)expect(a->store, ask_campaign(a, "read", "one", 1), GAVEL_OK);
+    reply = expect(a->store, ask_read("read"), GAVEL_OK);
+    assert_true(reply.is_ours);
+    assert_true(reply.record.held);
+    reply = expect(other->store, ask_read("read"), GAVEL_OK);
+    assert_false(reply.is_ours);
+    assert_string_equal(reply.record.holder, "one");
+    assert_int_equal(reply.session, other->session.number);
+}
+
+static void test_a_standby_is_told_who_leads_and_when_it_is_its_turn(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    uint64_t epoch;
+    struct store_request give_up;
+    struct store_reply reply;
+    struct record record;
+
+    (void)expect(other->store, ask_campaign(other, "turn", "none", 5), GAVEL_OK);
+    (void)expect(other->store, ask_go(other, "turn", "none", 5), GAVEL_OK);
+    epoch = expect(a->store, ask_campaign(a, "turn", "one", 1), GAVEL_OK).record.epoch;
+    reply = expect(other->store, ask_campaign(other, "turn", "two", 2), GAVEL_OK);
+    assert_false(reply.is_ours);
+    assert_string_equal(reply.record.holder, "one");
+    give_up = ask_give_up(a, "turn", "one", epoch);
+    give_up.leaves = true;
+    reply = expect(a->store, give_up, GAVEL_OK);
+    assert_false(reply.is_ours);
+    assert_string_equal(reply.record.holder, "two");
+    record = seat_await_mandate(other, "turn", true);
+    assert_string_equal(record.holder, "two");
+    assert_true(record.epoch > epoch);
+    (void)expect(a->store, ask_go(a, "turn", "one", 1), GAVEL_ERR_NOT_FOUND); /* it has left */
+}
+
+static void test_a_release_that_stays_may_name_who_is_next(void **state)
+{
+    struct bench *b = *state;
+    struct seat *seats[SEATS];
+    static const char *const ids[] = {"one", "two", "three"};
+    struct store_request give_up;
+    uint64_t epoch = 0;
+
+    for (int i = 0; i < SEATS; i++) {
+        struct store_reply reply;
+
+        seats[i] = seat_ready(b, i, LEASE_MS);
+        reply = expect(seats[i]->store, ask_campaign(seats[i], "named", ids[i], 1), GAVEL_OK);
+        if (i == 0)
+            epoch = reply.record.epoch;
+    }
+    give_up = ask_give_up(seats[0], "named", "one", epoch);
+    (void)strcpy(give_up.record.successor, "three");
+    (void)expect(seats[0]->store, give_up, GAVEL_OK);
+    epoch = seat_await_mandate(seats[2], "named", true).epoch;
+    (void)expect(seats[0]->store, give_up, GAVEL_ERR_NOT_HOLDER); /* that epoch is over */
+    (void)expect(seats[2]->store, ask_give_up(seats[2], "named", "three", epoch), GAVEL_OK);
+    (void)seat_await_mandate(seats[1], "named", true);
+}
+
+static void test_work_that_is_done_closes_the_group(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    uint64_t epoch = expect(a->store, ask_campaign(a, "done", "one", 1), GAVEL_OK).record.epoch;
+    struct store_request give_up = ask_give_up(a, "done", "one", epoch);
+    struct store_reply reply;
+    struct store_news news;
+
+    (void)expect(other->store, ask_campaign(other, "done", "two", 2), GAVEL_OK);
+    give_up.record.done = true;
+    reply = expect(a->store, give_up, GAVEL_OK);
+    assert_true(reply.record.done);
+    assert_int_equal(reply.record.epoch, epoch);
+    do
+        news = seat_await(other, STORE_NEWS_RECORD, "done");
+    while (!news.record.done);
+    assert_int_equal(news.record.epoch, epoch);
+    reply = expect(a->store, ask_campaign(a, "done", "three", 3), GAVEL_ERR_DONE);
+    assert_true(reply.record.done);
+    assert_string_equal(reply.record.holder, "one");
+}
+
+static void test_who_leads_is_told_of_a_wish_and_of_its_end(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct store_reply won = expect(a->store, ask_campaign(a, "wished", "one", 1), GAVEL_OK);
+    struct store_news news;
+
+    (void)expect(other->store, ask_campaign(other, "wished", "two", 2), GAVEL_OK);
+    (void)expect(other->store, ask_wish("wished", won.record.epoch, "two"), GAVEL_OK);
+    do
+        news = seat_await(a, STORE_NEWS_RECORD, "wished");
+    while (news.record.wish_epoch == 0);
+    assert_true(news.is_ours);
+    assert_true(news.record.held);
+    assert_int_equal(news.record.epoch, won.record.epoch);
+    assert_int_equal(news.record.version, won.record.version);
+    assert_int_equal(news.record.wish_epoch, won.record.epoch);
+    assert_string_equal(news.record.wish_successor, "two");
+    assert_true(news.revision > won.revision);
+    (void)expect(a->store, ask_give_up(a, "wished", "one", won.record.epoch), GAVEL_OK);
+    (void)seat_await_mandate(other, "wished", true);
+}
+
+static void test_a_leader_may_go_on_under_a_new_epoch(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct store_reply won = expect(a->store, ask_campaign(a, "renewed", "one", 1), GAVEL_OK);
+    struct store_request again = ask_campaign(a, "renewed", "one", 1);
+    struct store_reply reply;
+
+    again.campaign.renews_epoch = won.record.epoch;
+    again.campaign.epoch_at_least = won.record.epoch + 1000;
+    reply = expect(a->store, again, GAVEL_OK);
+    assert_true(reply.is_ours);
+    assert_true(reply.record.epoch > won.record.epoch + 1000);
+    while (seat_await_mandate(a, "renewed", true).epoch != reply.record.epoch)
+        continue;
+}
+
+static void test_of_two_candidates_of_one_store_object_the_second_waits(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct store_request both[] = {ask_campaign(a, "shared", "one", 1), ask_campaign(a, "shared", "two", 2)};
+    struct store_reply replies[2];
+    struct store_request leave;
+
+    store_run(a->store, both, replies, 2);
+    assert_int_equal(replies[0].status, GAVEL_OK);
+    assert_int_equal(replies[1].status, GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(replies[1].other_instance, 1);
+    assert_non_null(strstr(replies[1].message, "one"));
+    for (int i = 0; i < 2; i++)
+        store_reply_done(&replies[i]);
+    (void)expect(a->store, ask_campaign(a, "shared", "one", 7), GAVEL_ERR_ID_IN_USE);
+    (void)expect(a->store, ask_campaign(a, "shared", "one", 1), GAVEL_OK); /* once more is no other */
+    leave = ask_go(a, "shared", "two", 2);
+    (void)expect(a->store, leave, GAVEL_ERR_NOT_FOUND); /* and does not make the first leave */
+    leave = ask_go(a, "shared", "one", 7);
+    (void)expect(a->store, leave, GAVEL_ERR_NOT_FOUND);
+    assert_true(expect(a->store, ask_read("shared"), GAVEL_OK).is_ours);
+    (void)expect(a->store, ask_go(a, "shared", "one", 1), GAVEL_OK);
+    assert_string_equal(expect(a->store, ask_campaign(a, "shared", "two", 2), GAVEL_OK).record.holder, "two");
+}
+
+static void test_a_batch_in_a_session_keeps_its_order(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct store_request requests[] = {
+        ask_campaign(a, "order", "one", 1),
+        ask_read("order"),
+        ask_go(a, "order", "one", 1),
+        ask_campaign(a, "other", "one", 1),
+        ask_read("order"),
+        ask_campaign(a, "order", "two", 2),
+        ask_go(a, "other", "one", 1),
+        ask_campaign(a, "other", "two", 2),
+    };
+    static const enum gavel_status expected[] = {GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK,
+                                                 GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_ERR_ID_IN_USE};
+    struct store_reply replies[8];
+
+    store_run(a->store, requests, replies, 8);
+    for (int i = 0; i < 8; i++) {
+        if (replies[i].status != expected[i] && i != 7)
+            fail_msg("request %d: %s", i, replies[i].message);
+    }
+    assert_true(replies[1].record.held);
+    assert_string_equal(replies[1].record.holder, "one");
+    assert_false(replies[4].record.held);
+    assert_string_equal(replies[5].record.holder, "two");
+    /* The leave before it is on its way; it is refused, or comes after it. */
+    assert_true(replies[7].status == GAVEL_OK || replies[7].status == GAVEL_ERR_ID_IN_USE);
+    for (int i = 0; i < 8; i++)
+        store_reply_done(&replies[i]);
+}
+
+static void test_what_means_another_session_is_refused_and_not_done(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    uint64_t epoch = expect(a->store, ask_campaign(a, "stale", "one", 1), GAVEL_OK).record.epoch;
+    struct store_request stale[] = {
+        ask_campaign(a, "stale", "one", 1), ask_give_up(a, "stale", "one", epoch),
+        ask_go(a, "stale", "one", 1),       ask_give_up(a, "stale", "one", epoch),
+        ask_go(a, "stale", "one", 1),
+    };
+
+    for (size_t i = 0; i < sizeof stale / sizeof *stale; i++) {
+        struct store_reply reply;
+
+        stale[i].session = i < 3 ? a->session.number + 1 : 0; /* only a campaign may mean whichever is open */
+        reply = expect(a->store, stale[i], GAVEL_ERR_SESSION_GONE);
+        assert_non_null(strstr(reply.message, "nothing was done"));
+    }
+    assert_true(expect(a->store, ask_read("stale"), GAVEL_OK).is_ours);
+    (void)expect(a->store, ask_claim("stale", "one", 1, 0), GAVEL_ERR_STORE_UNSUPPORTED);
+}
+
+/* That process is ours; the cluster believes who can have seen it, and has something to do with it. */
+static void test_a_death_that_was_seen_ends_the_session_of_the_leader(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct store_request died;
+    struct store_reply seen;
+
+    (void)expect(a->store, ask_campaign(a, "death", "one", 1), GAVEL_OK);
+    seen = expect(other->store, ask_read("death"), GAVEL_OK);
+    assert_int_not_equal(seen.record.process.pid, 0);
+    died = (struct store_request){.op = STORE_DIED,
+                                  .group = "death",
+                                  .give_up_at = clock_now() + LIMIT,
+                                  .session = other->session.number,
+                                  .record = seen.record};
+    (void)expect(other->store, died, GAVEL_ERR_DENIED); /* it is no candidate */
+    (void)expect(other->store, ask_campaign(other, "death", "two", 2), GAVEL_OK);
+    (void)expect(other->store, died, GAVEL_OK);
+    (void)seat_await_mandate(other, "death", true);
+    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+}
+
+static void test_who_has_its_key_closes_the_session_of_the_dead(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct store *guard = open_store(b->cluster.url);
+    struct gavel_error error = {0};
+    struct store_session_key nobody = {0};
+
+    (void)expect(a->store, ask_campaign(a, "key", "one", 1), GAVEL_OK);
+    (void)expect(other->store, ask_campaign(other, "key", "two", 2), GAVEL_OK);
+    if (store_close_dead(guard, &a->key, clock_now() + LIMIT, &error) != GAVEL_OK)
+        fail_msg("%s", error.message);
+    (void)seat_await_mandate(other, "key", true);
+    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+    (void)seat_await(a, STORE_NEWS_SESSION, NULL); /* another is opened, which the key names, too … */
+    assert_int_equal(store_close_dead(guard, &a->key, clock_now() + LIMIT, &error), GAVEL_OK); /* … now */
+    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+    nobody = (struct store_session_key){.is_known = 1, .session = 12345};
+    assert_int_equal(store_close_dead(guard, &nobody, clock_now() + LIMIT, &error), GAVEL_OK); /* is gone */
+    nobody.session = 0;
+    assert_int_equal(store_close_dead(guard, &nobody, clock_now() + LIMIT, &error), GAVEL_OK);
+    assert_int_equal(store_close_dead(guard, &a->key, clock_now() - 1, &error), GAVEL_ERR_TIMEOUT);
+    store_close(guard);
+}
+
+static void test_a_watched_group_is_news_too(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    char group[NAME_MAX_BYTES + 1];
+
+    store_watch(other->store, "watched", true);
+    (void)seat_await(other, STORE_NEWS_HINT, "watched"); /* from here on it is told */
+    (void)expect(a->store, ask_campaign(a, "watched", "one", 1), GAVEL_OK);
+    (void)expect(a->store, ask_campaign(a, "unwatched", "one", 1), GAVEL_OK);
+    assert_string_equal(seat_await_mandate(other, "watched", false).holder, "one");
+    assert_false(store_changed(other->store, group));
+}
+
+/* What the bound is for: a reader that sleeps. */
+static void test_a_slow_reader_is_shown_how_each_group_stands(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    size_t records = 0;
+    struct store_news news;
+    uint64_t epoch = 0;
+
+    (void)expect(other->store, ask_campaign(other, "slow", "two", 2), GAVEL_OK);
+    (void)expect(other->store,
+                 ask_give_up(other, "slow", "two", seat_await_mandate(other, "slow", true).epoch), GAVEL_OK);
+    (void)expect(other->store, ask_go(other, "slow", "two", 2), GAVEL_OK);
+    (void)expect(a->store, ask_campaign(a, "slow", "one", 1), GAVEL_OK);
+    (void)expect(other->store, ask_campaign(other, "slow", "two", 2), GAVEL_OK);
+    for (int i = 0; i < 50; i++) {
+        struct store_request give_up;
+
+        epoch = expect(a->store, ask_read("slow"), GAVEL_OK).record.epoch;
+        give_up = ask_give_up(a, "slow", "one", epoch);
+        (void)strcpy(give_up.record.successor, "one");
+        (void)expect(a->store, give_up, GAVEL_OK); /* to itself */
+    }
+    epoch = expect(a->store, ask_read("slow"), GAVEL_OK).record.epoch;
+    do {
+        news = seat_await(other, STORE_NEWS_RECORD, "slow");
+        records++;
+    } while (news.record.epoch != epoch);
+    assert_true(records < 10);
+}
+
+static size_t count_ours(struct seat *seat, const struct store_reply *replies, size_t count)
+{
+    size_t ours = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (replies[i].status != GAVEL_OK)
+            fail_msg("request %zu: %s", i, replies[i].message);
+        assert_int_equal(replies[i].session, seat->session.number);
+        ours += replies[i].is_ours && replies[i].record.held;
+    }
+    return ours;
+}
+
+#define MANY 10000
+
+static void test_ten_thousand_candidates_are_led_in_one_batch_and_leave_in_another(void **state)
+{
+    struct bench *b = *state;
+    struct seat *a = seat_ready(b, 0, 60000);
+    struct store_request *requests = calloc(MANY, sizeof *requests);
+    struct store_reply *replies = calloc(MANY, sizeof *replies);
+    char(*groups)[16] = calloc(MANY, sizeof *groups);
+    struct store_news news;
+    size_t told = 0;
+    gavel_ns began;
+
+    assert_non_null(requests);
+    assert_non_null(replies);
+    assert_non_null(groups);
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(groups[i], sizeof groups[i], "many-%zu", i);
+        requests[i] = ask_campaign(a, groups[i], "one", i + 1);
+    }
+    began = clock_now();
+    store_run(a->store, requests, replies, MANY);
+    assert_int_equal(count_ours(a, replies, MANY), MANY);
+    print_message("%d candidates were led after %lld ms\n", MANY, (long long)ms_from_ns(clock_now() - began));
+    while (told < MANY) {
+        news = seat_await(a, STORE_NEWS_RECORD, NULL);
+        told += news.is_ours && news.record.held;
+    }
+    print_message("and told so after %lld ms\n", (long long)ms_from_ns(clock_now() - began));
+    for (size_t i = 0; i < MANY; i++)
+        requests[i] = ask_go(a, groups[i], "one", i + 1);
+    began = clock_now();
+    store_run(a->store, requests, replies, MANY);
+    (void)count_ours(a, replies, 0);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(replies[i].status, GAVEL_OK);
+    print_message("they have left after %lld ms\n", (long long)ms_from_ns(clock_now() - began));
+    free(requests);
+    free(replies);
+    free(groups);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, close_seats)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_session_is_told_when_it_is_open_and_its_key_is_known),
+        TEST(test_a_session_is_begun_once_and_of_a_length_that_there_is),
+        TEST(test_the_url_says_how_long_sessions_last),
+        TEST(test_a_worse_clock_of_ours_is_counted_on),
+        TEST(test_its_deadline_grows_while_news_are_taken),
+        TEST(test_a_session_whose_news_are_not_taken_ends),
+        TEST(test_who_campaigns_is_granted_the_mandate_in_the_answer_and_as_news),
+        TEST(test_a_campaign_before_the_session_is_open_goes_with_it),
+        TEST(test_a_reading_says_whose_mandate_it_is),
+        TEST(test_a_standby_is_told_who_leads_and_when_it_is_its_turn),
+        TEST(test_a_release_that_stays_may_name_who_is_next),
+        TEST(test_work_that_is_done_closes_the_group),
+        TEST(test_who_leads_is_told_of_a_wish_and_of_its_end),
+        TEST(test_a_leader_may_go_on_under_a_new_epoch),
+        TEST(test_of_two_candidates_of_one_store_object_the_second_waits),
+        TEST(test_a_batch_in_a_session_keeps_its_order),
+        TEST(test_what_means_another_session_is_refused_and_not_done),
+        TEST(test_a_death_that_was_seen_ends_the_session_of_the_leader),
+        TEST(test_who_has_its_key_closes_the_session_of_the_dead),
+        TEST(test_a_watched_group_is_news_too),
+        TEST(test_a_slow_reader_is_shown_how_each_group_stands),
+        TEST(test_ten_thousand_candidates_are_led_in_one_batch_and_leave_in_another),
+    };
+    int failed = cmocka_run_group_tests_name("sessions of gavel://", tests, bench_set_up, bench_tear_down);
+
+    return failed + session_faults_run();
+}
