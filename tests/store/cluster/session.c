@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int close_seats(void **state)
+static int close_holders(void **state)
 {
     struct bench *b = *state;
 
-    for (int i = 0; i < SEATS; i++)
-        seat_close(&b->seats[i]);
+    for (int i = 0; i < HOLDERS; i++)
+        holder_close(&b->holders[i]);
     return 0;
 }
 
@@ -26,11 +26,11 @@ static void test_a_session_is_told_when_it_is_open_and_its_key_is_known(void **s
 {
     struct bench *b = *state;
     gavel_ns before = clock_now();
-    struct seat *a = seat_open(b, 0, LEASE_MS);
+    struct holder *a = holder_open(b, 0, LEASE_MS);
     struct store_news news;
 
     assert_int_equal(atomic_load(&a->key.is_known), 1);
-    news = seat_await(a, STORE_NEWS_SESSION, NULL);
+    news = holder_await(a, STORE_NEWS_SESSION, NULL);
     assert_int_not_equal(news.session.number, 0);
     assert_int_equal(news.session.former_deadline, 0);
     assert_true(news.session.lasts >= ns_from_ms(LEASE_MS)); /* by our clock, however it drifts */
@@ -43,7 +43,7 @@ static void test_a_session_is_told_when_it_is_open_and_its_key_is_known(void **s
 static void test_a_session_is_begun_once_and_of_a_length_that_there_is(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 1000};
     static const gavel_ms wrong[] = {0, -1, 10, INT64_C(2) * 86400000, INT64_MAX};
     struct gavel_error error = {0};
@@ -66,13 +66,13 @@ static void test_the_url_says_how_long_sessions_last(void **state)
 {
     struct bench *b = *state;
     const struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 1000};
-    struct seat *a = &b->seats[0];
+    struct holder *a = &b->holders[0];
     char url[500];
 
     (void)snprintf(url, sizeof url, "%s?ttl_ms=30000", b->cluster.url);
     a->store = open_store(url);
     assert_int_equal(store_open_session(a->store, &options, NULL), GAVEL_OK);
-    (void)seat_await(a, STORE_NEWS_SESSION, NULL);
+    (void)holder_await(a, STORE_NEWS_SESSION, NULL);
     assert_in_range(a->session.lasts, 29900 * NS_PER_MS, 30000 * NS_PER_MS);
 }
 
@@ -80,12 +80,12 @@ static void test_a_worse_clock_of_ours_is_counted_on(void **state)
 {
     struct bench *b = *state;
     const struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 50000};
-    struct seat *a = &b->seats[0];
+    struct holder *a = &b->holders[0];
     gavel_ns before = clock_now();
 
     a->store = open_store(b->cluster.url);
     assert_int_equal(store_open_session(a->store, &options, NULL), GAVEL_OK);
-    (void)seat_await(a, STORE_NEWS_SESSION, NULL);
+    (void)holder_await(a, STORE_NEWS_SESSION, NULL);
     assert_in_range(a->session.lasts, LEASE_MS * NS_PER_MS, (LEASE_MS + 2) * NS_PER_MS);
     assert_true(a->session.deadline >= before + ns_from_ms(LEASE_MS));
     assert_true(a->session.deadline <= clock_now() + a->session.lasts);
@@ -94,12 +94,12 @@ static void test_a_worse_clock_of_ours_is_counted_on(void **state)
 static void test_its_deadline_grows_while_news_are_taken(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, 2000);
+    struct holder *a = holder_ready(b, 0, 2000);
     uint64_t number = a->session.number;
     gavel_ns deadline = a->session.deadline;
 
     for (int i = 0; i < 3; i++) {
-        struct store_news news = seat_await(a, STORE_NEWS_DEADLINE, NULL);
+        struct store_news news = holder_await(a, STORE_NEWS_DEADLINE, NULL);
 
         assert_int_equal(news.session.number, number);
         assert_true(news.session.deadline > deadline);
@@ -110,22 +110,22 @@ static void test_its_deadline_grows_while_news_are_taken(void **state)
 static void test_a_session_whose_news_are_not_taken_ends(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, 1000);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, 1000);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store_session before = a->session;
     struct store_news news;
     struct record record;
 
     (void)expect(a->store, ask_campaign(a, "untaken", "one", 1), GAVEL_OK);
     (void)expect(other->store, ask_campaign(other, "untaken", "two", 2), GAVEL_OK);
-    record = seat_await_mandate(other, "untaken", true); /* `a` takes nothing meanwhile */
+    record = holder_await_mandate(other, "untaken", true); /* `a` takes nothing meanwhile */
     assert_string_equal(record.holder, "two");
     do
-        news = seat_await(a, STORE_NEWS_SESSION, NULL);
+        news = holder_await(a, STORE_NEWS_SESSION, NULL);
     while (news.session.number != 0);
     assert_true(news.session.former_deadline >= before.deadline);
     assert_true(news.session.former_deadline < clock_now());
-    news = seat_await(a, STORE_NEWS_SESSION, NULL);
+    news = holder_await(a, STORE_NEWS_SESSION, NULL);
     assert_int_not_equal(news.session.number, 0);
     assert_int_not_equal(news.session.number, before.number);
     assert_true(news.session.former_deadline >= before.deadline);
@@ -134,9 +134,9 @@ static void test_a_session_whose_news_are_not_taken_ends(void **state)
 static void test_who_campaigns_is_granted_the_mandate_in_the_answer_and_as_news(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     struct store_reply reply = expect(a->store, ask_campaign(a, "won", "one", 1), GAVEL_OK);
-    struct store_news news = seat_await(a, STORE_NEWS_RECORD, "won");
+    struct store_news news = holder_await(a, STORE_NEWS_RECORD, "won");
 
     assert_true(reply.found);
     assert_true(reply.is_ours);
@@ -157,11 +157,11 @@ static void test_who_campaigns_is_granted_the_mandate_in_the_answer_and_as_news(
 static void test_a_campaign_before_the_session_is_open_goes_with_it(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_open(b, 0, LEASE_MS);
+    struct holder *a = holder_open(b, 0, LEASE_MS);
     struct store_reply reply = expect(a->store, ask_campaign(a, "early", "one", 1), GAVEL_OK);
     struct store_news news;
 
-    assert_true(seat_take(a, &news)); /* told before the reply that shows it */
+    assert_true(holder_take(a, &news)); /* told before the reply that shows it */
     assert_int_equal(news.kind, STORE_NEWS_SESSION);
     assert_int_equal(reply.session, news.session.number);
     assert_true(reply.is_ours);
@@ -170,8 +170,8 @@ static void test_a_campaign_before_the_session_is_open_goes_with_it(void **state
 static void test_a_reading_says_whose_mandate_it_is(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store_reply reply;
 
     reply = expect(a->store, ask_read("read"), GAVEL_OK);
@@ -191,8 +191,8 @@ static void test_a_reading_says_whose_mandate_it_is(void **state)
 static void test_a_standby_is_told_who_leads_and_when_it_is_its_turn(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     uint64_t epoch;
     struct store_request give_up;
     struct store_reply reply;
@@ -209,7 +209,7 @@ static void test_a_standby_is_told_who_leads_and_when_it_is_its_turn(void **stat
     reply = expect(a->store, give_up, GAVEL_OK);
     assert_false(reply.is_ours);
     assert_string_equal(reply.record.holder, "two");
-    record = seat_await_mandate(other, "turn", true);
+    record = holder_await_mandate(other, "turn", true);
     assert_string_equal(record.holder, "two");
     assert_true(record.epoch > epoch);
     (void)expect(a->store, ask_go(a, "turn", "one", 1), GAVEL_ERR_NOT_FOUND); /* it has left */
@@ -218,33 +218,33 @@ static void test_a_standby_is_told_who_leads_and_when_it_is_its_turn(void **stat
 static void test_a_release_that_stays_may_name_who_is_next(void **state)
 {
     struct bench *b = *state;
-    struct seat *seats[SEATS];
+    struct holder *holders[HOLDERS];
     static const char *const ids[] = {"one", "two", "three"};
     struct store_request give_up;
     uint64_t epoch = 0;
 
-    for (int i = 0; i < SEATS; i++) {
+    for (int i = 0; i < HOLDERS; i++) {
         struct store_reply reply;
 
-        seats[i] = seat_ready(b, i, LEASE_MS);
-        reply = expect(seats[i]->store, ask_campaign(seats[i], "named", ids[i], 1), GAVEL_OK);
+        holders[i] = holder_ready(b, i, LEASE_MS);
+        reply = expect(holders[i]->store, ask_campaign(holders[i], "named", ids[i], 1), GAVEL_OK);
         if (i == 0)
             epoch = reply.record.epoch;
     }
-    give_up = ask_give_up(seats[0], "named", "one", epoch);
+    give_up = ask_give_up(holders[0], "named", "one", epoch);
     (void)strcpy(give_up.record.successor, "three");
-    (void)expect(seats[0]->store, give_up, GAVEL_OK);
-    epoch = seat_await_mandate(seats[2], "named", true).epoch;
-    (void)expect(seats[0]->store, give_up, GAVEL_ERR_NOT_HOLDER); /* that epoch is over */
-    (void)expect(seats[2]->store, ask_give_up(seats[2], "named", "three", epoch), GAVEL_OK);
-    (void)seat_await_mandate(seats[1], "named", true);
+    (void)expect(holders[0]->store, give_up, GAVEL_OK);
+    epoch = holder_await_mandate(holders[2], "named", true).epoch;
+    (void)expect(holders[0]->store, give_up, GAVEL_ERR_NOT_HOLDER); /* that epoch is over */
+    (void)expect(holders[2]->store, ask_give_up(holders[2], "named", "three", epoch), GAVEL_OK);
+    (void)holder_await_mandate(holders[1], "named", true);
 }
 
 static void test_work_that_is_done_closes_the_group(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     uint64_t epoch = expect(a->store, ask_campaign(a, "done", "one", 1), GAVEL_OK).record.epoch;
     struct store_request give_up = ask_give_up(a, "done", "one", epoch);
     struct store_reply reply;
@@ -256,7 +256,7 @@ static void test_work_that_is_done_closes_the_group(void **state)
     assert_true(reply.record.done);
     assert_int_equal(reply.record.epoch, epoch);
     do
-        news = seat_await(other, STORE_NEWS_RECORD, "done");
+        news = holder_await(other, STORE_NEWS_RECORD, "done");
     while (!news.record.done);
     assert_int_equal(news.record.epoch, epoch);
     reply = expect(a->store, ask_campaign(a, "done", "three", 3), GAVEL_ERR_DONE);
@@ -267,15 +267,15 @@ static void test_work_that_is_done_closes_the_group(void **state)
 static void test_who_leads_is_told_of_a_wish_and_of_its_end(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store_reply won = expect(a->store, ask_campaign(a, "wished", "one", 1), GAVEL_OK);
     struct store_news news;
 
     (void)expect(other->store, ask_campaign(other, "wished", "two", 2), GAVEL_OK);
     (void)expect(other->store, ask_wish("wished", won.record.epoch, "two"), GAVEL_OK);
     do
-        news = seat_await(a, STORE_NEWS_RECORD, "wished");
+        news = holder_await(a, STORE_NEWS_RECORD, "wished");
     while (news.record.wish_epoch == 0);
     assert_true(news.is_ours);
     assert_true(news.record.held);
@@ -285,13 +285,13 @@ static void test_who_leads_is_told_of_a_wish_and_of_its_end(void **state)
     assert_string_equal(news.record.wish_successor, "two");
     assert_true(news.revision > won.revision);
     (void)expect(a->store, ask_give_up(a, "wished", "one", won.record.epoch), GAVEL_OK);
-    (void)seat_await_mandate(other, "wished", true);
+    (void)holder_await_mandate(other, "wished", true);
 }
 
 static void test_a_leader_may_go_on_under_a_new_epoch(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     struct store_reply won = expect(a->store, ask_campaign(a, "renewed", "one", 1), GAVEL_OK);
     struct store_request again = ask_campaign(a, "renewed", "one", 1);
     struct store_reply reply;
@@ -301,14 +301,14 @@ static void test_a_leader_may_go_on_under_a_new_epoch(void **state)
     reply = expect(a->store, again, GAVEL_OK);
     assert_true(reply.is_ours);
     assert_true(reply.record.epoch > won.record.epoch + 1000);
-    while (seat_await_mandate(a, "renewed", true).epoch != reply.record.epoch)
+    while (holder_await_mandate(a, "renewed", true).epoch != reply.record.epoch)
         continue;
 }
 
 static void test_of_two_candidates_of_one_store_object_the_second_waits(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     struct store_request both[] = {ask_campaign(a, "shared", "one", 1), ask_campaign(a, "shared", "two", 2)};
     struct store_reply replies[2];
     struct store_request leave;
@@ -334,7 +334,7 @@ static void test_of_two_candidates_of_one_store_object_the_second_waits(void **s
 static void test_a_batch_in_a_session_keeps_its_order(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     struct store_request requests[] = {
         ask_campaign(a, "order", "one", 1),
         ask_read("order"),
@@ -366,7 +366,7 @@ static void test_a_batch_in_a_session_keeps_its_order(void **state)
 static void test_what_means_another_session_is_refused_and_not_done(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     uint64_t epoch = expect(a->store, ask_campaign(a, "stale", "one", 1), GAVEL_OK).record.epoch;
     struct store_request stale[] = {
         ask_campaign(a, "stale", "one", 1), ask_give_up(a, "stale", "one", epoch),
@@ -389,8 +389,8 @@ static void test_what_means_another_session_is_refused_and_not_done(void **state
 static void test_a_death_that_was_seen_ends_the_session_of_the_leader(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store_request died;
     struct store_reply seen;
 
@@ -405,15 +405,15 @@ static void test_a_death_that_was_seen_ends_the_session_of_the_leader(void **sta
     (void)expect(other->store, died, GAVEL_ERR_DENIED); /* it is no candidate */
     (void)expect(other->store, ask_campaign(other, "death", "two", 2), GAVEL_OK);
     (void)expect(other->store, died, GAVEL_OK);
-    (void)seat_await_mandate(other, "death", true);
-    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+    (void)holder_await_mandate(other, "death", true);
+    assert_int_equal(holder_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
 }
 
 static void test_who_has_its_key_closes_the_session_of_the_dead(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store *guard = open_store(b->cluster.url);
     struct gavel_error error = {0};
     struct store_session_key nobody = {0};
@@ -422,11 +422,11 @@ static void test_who_has_its_key_closes_the_session_of_the_dead(void **state)
     (void)expect(other->store, ask_campaign(other, "key", "two", 2), GAVEL_OK);
     if (store_close_dead(guard, &a->key, clock_now() + LIMIT, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
-    (void)seat_await_mandate(other, "key", true);
-    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
-    (void)seat_await(a, STORE_NEWS_SESSION, NULL); /* another is opened, which the key names, too … */
+    (void)holder_await_mandate(other, "key", true);
+    assert_int_equal(holder_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+    (void)holder_await(a, STORE_NEWS_SESSION, NULL); /* another is opened, which the key names, too … */
     assert_int_equal(store_close_dead(guard, &a->key, clock_now() + LIMIT, &error), GAVEL_OK); /* … now */
-    assert_int_equal(seat_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
+    assert_int_equal(holder_await(a, STORE_NEWS_SESSION, NULL).session.number, 0);
     nobody = (struct store_session_key){.is_known = 1, .session = 12345};
     assert_int_equal(store_close_dead(guard, &nobody, clock_now() + LIMIT, &error), GAVEL_OK); /* is gone */
     nobody.session = 0;
@@ -438,15 +438,15 @@ static void test_who_has_its_key_closes_the_session_of_the_dead(void **state)
 static void test_a_watched_group_is_news_too(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     char group[NAME_MAX_BYTES + 1];
 
     store_watch(other->store, "watched", true);
-    (void)seat_await(other, STORE_NEWS_HINT, "watched"); /* from here on it is told */
+    (void)holder_await(other, STORE_NEWS_HINT, "watched"); /* from here on it is told */
     (void)expect(a->store, ask_campaign(a, "watched", "one", 1), GAVEL_OK);
     (void)expect(a->store, ask_campaign(a, "unwatched", "one", 1), GAVEL_OK);
-    assert_string_equal(seat_await_mandate(other, "watched", false).holder, "one");
+    assert_string_equal(holder_await_mandate(other, "watched", false).holder, "one");
     assert_false(store_changed(other->store, group));
 }
 
@@ -454,26 +454,26 @@ static void test_a_watched_group_is_news_too(void **state)
 static void test_a_slow_reader_is_shown_how_each_group_stands(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
-    struct seat *other = seat_ready(b, 1, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
+    struct holder *other = holder_ready(b, 1, LEASE_MS);
     struct store_request again = ask_campaign(a, "slow", "one", 1);
 
     again.campaign.renews_epoch = expect(a->store, again, GAVEL_OK).record.epoch;
     (void)expect(other->store, ask_campaign(other, "slow", "two", 2), GAVEL_OK);
     for (int i = 0; i < 50; i++)
         again.campaign.renews_epoch = expect(a->store, again, GAVEL_OK).record.epoch;
-    while (seat_await_mandate(other, "slow", false).epoch != again.campaign.renews_epoch)
+    while (holder_await_mandate(other, "slow", false).epoch != again.campaign.renews_epoch)
         continue;
 }
 
-static size_t count_ours(struct seat *seat, const struct store_reply *replies, size_t count)
+static size_t count_ours(struct holder *holder, const struct store_reply *replies, size_t count)
 {
     size_t ours = 0;
 
     for (size_t i = 0; i < count; i++) {
         if (replies[i].status != GAVEL_OK)
             fail_msg("request %zu: %s", i, replies[i].message);
-        assert_int_equal(replies[i].session, seat->session.number);
+        assert_int_equal(replies[i].session, holder->session.number);
         ours += replies[i].is_ours && replies[i].record.held;
     }
     return ours;
@@ -484,7 +484,7 @@ static size_t count_ours(struct seat *seat, const struct store_reply *replies, s
 static void test_ten_thousand_candidates_are_led_in_one_batch_and_leave_in_another(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, 60000);
+    struct holder *a = holder_ready(b, 0, 60000);
     struct store_request *requests = calloc(MANY, sizeof *requests);
     struct store_reply *replies = calloc(MANY, sizeof *replies);
     char(*groups)[16] = calloc(MANY, sizeof *groups);
@@ -504,7 +504,7 @@ static void test_ten_thousand_candidates_are_led_in_one_batch_and_leave_in_anoth
     assert_int_equal(count_ours(a, replies, MANY), MANY);
     print_message("%d candidates were led after %lld ms\n", MANY, (long long)ms_from_ns(clock_now() - began));
     while (told < MANY) {
-        news = seat_await(a, STORE_NEWS_RECORD, NULL);
+        news = holder_await(a, STORE_NEWS_RECORD, NULL);
         told += news.is_ours && news.record.held;
     }
     print_message("and told so after %lld ms\n", (long long)ms_from_ns(clock_now() - began));
@@ -523,7 +523,7 @@ static void test_ten_thousand_candidates_are_led_in_one_batch_and_leave_in_anoth
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_teardown(name, close_seats)
+#define TEST(name) cmocka_unit_test_teardown(name, close_holders)
     const struct CMUnitTest tests[] = {
         TEST(test_a_session_is_told_when_it_is_open_and_its_key_is_known),
         TEST(test_a_session_is_begun_once_and_of_a_length_that_there_is),

@@ -31,39 +31,39 @@ int bench_tear_down(void **state)
 {
     struct bench *bench = *state;
 
-    for (int i = 0; i < SEATS; i++)
-        seat_close(&bench->seats[i]);
+    for (int i = 0; i < HOLDERS; i++)
+        holder_close(&bench->holders[i]);
     test_cluster_stop(&bench->cluster);
     free(bench);
     return 0;
 }
 
-struct seat *seat_open(struct bench *bench, int which, gavel_ms lease_ms)
+struct holder *holder_open(struct bench *bench, int which, gavel_ms lease_ms)
 {
-    struct seat *seat = &bench->seats[which];
+    struct holder *holder = &bench->holders[which];
     const struct store_session_options options = {
-        .lease_ms = lease_ms, .drift_ppm = 1000, .names_process = true, .key = &seat->key};
+        .lease_ms = lease_ms, .drift_ppm = 1000, .names_process = true, .key = &holder->key};
     struct gavel_error error = {0};
 
-    assert_null(seat->store);
-    seat->store = open_store(bench->cluster.url);
-    if (store_open_session(seat->store, &options, &error) != GAVEL_OK)
+    assert_null(holder->store);
+    holder->store = open_store(bench->cluster.url);
+    if (store_open_session(holder->store, &options, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
-    return seat;
+    return holder;
 }
 
-struct seat *seat_ready(struct bench *bench, int which, gavel_ms lease_ms)
+struct holder *holder_ready(struct bench *bench, int which, gavel_ms lease_ms)
 {
-    struct seat *seat = seat_open(bench, which, lease_ms);
+    struct holder *holder = holder_open(bench, which, lease_ms);
 
-    assert_int_not_equal(seat_await(seat, STORE_NEWS_SESSION, NULL).session.number, 0);
-    return seat;
+    assert_int_not_equal(holder_await(holder, STORE_NEWS_SESSION, NULL).session.number, 0);
+    return holder;
 }
 
-void seat_close(struct seat *seat)
+void holder_close(struct holder *holder)
 {
-    store_close(seat->store);
-    *seat = (struct seat){0};
+    store_close(holder->store);
+    *holder = (struct holder){0};
 }
 
 static void expect_in_order(const struct store_session *before, const struct store_news *news)
@@ -93,85 +93,86 @@ static void expect_in_order(const struct store_session *before, const struct sto
     assert_true(after->lasts > 0);
 }
 
-bool seat_take(struct seat *seat, struct store_news *ret_news)
+bool holder_take(struct holder *holder, struct store_news *ret_news)
 {
-    if (!store_news(seat->store, ret_news))
+    if (!store_news(holder->store, ret_news))
         return false;
-    expect_in_order(&seat->session, ret_news);
-    seat->session = ret_news->session;
+    expect_in_order(&holder->session, ret_news);
+    holder->session = ret_news->session;
     return true;
 }
 
-static void await_some(struct seat *seat, gavel_ns until)
+static void await_some(struct holder *holder, gavel_ns until)
 {
-    struct pollfd fd = {.fd = store_push_fd(seat->store), .events = POLLIN};
+    struct pollfd fd = {.fd = store_push_fd(holder->store), .events = POLLIN};
     gavel_ns left = ns_max(until - clock_now(), 0);
 
     assert_true(fd.fd >= 0);
     (void)poll(&fd, 1, (int)ms_from_ns(left) + 1); /* the caller looks again */
 }
 
-struct store_news seat_await(struct seat *seat, enum store_news_kind kind, const char *group)
+struct store_news holder_await(struct holder *holder, enum store_news_kind kind, const char *group)
 {
     gavel_ns until = clock_now() + LIMIT;
     struct store_news news;
 
     for (;;) {
-        while (seat_take(seat, &news))
+        while (holder_take(holder, &news))
             if (news.kind == kind && (!group || strcmp(news.group, group) == 0))
                 return news;
         assert_true(clock_now() < until);
-        await_some(seat, until);
+        await_some(holder, until);
     }
 }
 
-struct record seat_await_mandate(struct seat *seat, const char *group, bool is_ours)
+struct record holder_await_mandate(struct holder *holder, const char *group, bool is_ours)
 {
     struct store_news news;
 
     do
-        news = seat_await(seat, STORE_NEWS_RECORD, group);
+        news = holder_await(holder, STORE_NEWS_RECORD, group);
     while (!news.record.held || news.is_ours != is_ours);
     return news.record;
 }
 
-void seat_idle(struct seat *seat, gavel_ns time)
+void holder_idle(struct holder *holder, gavel_ns time)
 {
     gavel_ns until = clock_now() + time;
     struct store_news news;
 
     while (clock_now() < until) {
-        while (seat_take(seat, &news))
+        while (holder_take(holder, &news))
             continue;
-        await_some(seat, until);
+        await_some(holder, until);
     }
 }
 
-struct store_request ask_campaign(const struct seat *seat, const char *group, const char *id,
+struct store_request ask_campaign(const struct holder *holder, const char *group, const char *id,
                                   uint64_t instance)
 {
     struct store_request request = ask_heartbeat(group, id, instance, 1);
 
-    request.session = seat->session.number;
+    request.session = holder->session.number;
     request.campaign.stands = true;
     request.give_up_at = clock_now() + LIMIT;
     return request;
 }
 
-struct store_request ask_give_up(const struct seat *seat, const char *group, const char *id, uint64_t epoch)
+struct store_request ask_give_up(const struct holder *holder, const char *group, const char *id,
+                                 uint64_t epoch)
 {
     struct store_request request = ask_release(group, id, 0, epoch);
 
-    request.session = seat->session.number;
+    request.session = holder->session.number;
     request.give_up_at = clock_now() + LIMIT;
     return request;
 }
 
-struct store_request ask_go(const struct seat *seat, const char *group, const char *id, uint64_t instance)
+struct store_request ask_go(const struct holder *holder, const char *group, const char *id, uint64_t instance)
 {
     struct store_request request = ask_leave(group, id, instance);
 
-    request.session = seat->session.number;
+    request.session = holder->session.number;
     request.give_up_at = clock_now() + LIMIT;
     return request;
 }

@@ -9,10 +9,10 @@
 
 #define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
 #define LEASE_MS 20000        /* of tests in which no session ends by itself */
-#define SEATS 3
+#define HOLDERS 3
 
 /* A store object with a session, and what it was told last. */
-struct seat {
+struct holder {
     struct store *store;
     struct store_session_key key;
     struct store_session session;
@@ -20,31 +20,33 @@ struct seat {
 
 struct bench {
     struct test_cluster cluster;
-    struct seat seats[SEATS];
+    struct holder holders[HOLDERS];
 };
 
-int bench_set_up(void **state); /* a cluster that answers, and no seat yet */
+int bench_set_up(void **state); /* a cluster that answers, and no holder yet */
 int bench_tear_down(void **state);
 
 /* Opens the store and begins a session; nothing is awaited. */
-struct seat *seat_open(struct bench *bench, int which, gavel_ms lease_ms);
+struct holder *holder_open(struct bench *bench, int which, gavel_ms lease_ms);
 /* The same, and waits until it is told that the session is open. */
-struct seat *seat_ready(struct bench *bench, int which, gavel_ms lease_ms);
-void seat_close(struct seat *seat);
+struct holder *holder_ready(struct bench *bench, int which, gavel_ms lease_ms);
+void holder_close(struct holder *holder);
 
 /* Takes the next piece of news, and fails the test if it is out of order; false: there is none. */
-bool seat_take(struct seat *seat, struct store_news *ret_news);
+bool holder_take(struct holder *holder, struct store_news *ret_news);
 /* Takes news until there is one of that kind, and of that group if it is not NULL. */
-struct store_news seat_await(struct seat *seat, enum store_news_kind kind, const char *group);
+struct store_news holder_await(struct holder *holder, enum store_news_kind kind, const char *group);
 /* Until a record shows that the session holds the group, or does not. */
-struct record seat_await_mandate(struct seat *seat, const char *group, bool is_ours);
+struct record holder_await_mandate(struct holder *holder, const char *group, bool is_ours);
 /* Takes news for so long. */
-void seat_idle(struct seat *seat, gavel_ns time);
+void holder_idle(struct holder *holder, gavel_ns time);
 
-/* In the session that the seat was told of. */
-struct store_request ask_campaign(const struct seat *seat, const char *group, const char *id,
+/* In the session that the holder was told of. */
+struct store_request ask_campaign(const struct holder *holder, const char *group, const char *id,
                                   uint64_t instance);
-struct store_request ask_give_up(const struct seat *seat, const char *group, const char *id, uint64_t epoch);
-struct store_request ask_go(const struct seat *seat, const char *group, const char *id, uint64_t instance);
+struct store_request ask_give_up(const struct holder *holder, const char *group, const char *id,
+                                 uint64_t epoch);
+struct store_request ask_go(const struct holder *holder, const char *group, const char *id,
+                            uint64_t instance);
 
 #endif

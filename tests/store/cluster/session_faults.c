@@ -11,25 +11,24 @@
 #include <unistd.h>
 
 /* Until the session is known to be open for longer than now; as long as it takes. */
-static void await_life(struct seat *seat)
+static void await_life(struct holder *holder)
 {
     gavel_ns from = clock_now();
 
-    while (seat->session.number == 0 || seat->session.deadline <= from + seat->session.lasts / 2) {
+    while (holder->session.number == 0 || holder->session.deadline <= from + holder->session.lasts / 2) {
         struct store_news news;
 
-        if (!seat_take(seat, &news))
-            seat_idle(seat, 10 * NS_PER_MS);
+        if (!holder_take(holder, &news))
+            holder_idle(holder, 10 * NS_PER_MS);
         assert_true(clock_now() < from + LIMIT);
     }
 }
 
-/* A whole round, so that each node is the one that leads, and the one that we are connected to, at its time.
- */
+/* A whole round: each node leads at some time, and is the one that we are connected to. */
 static void test_nodes_that_restart_one_by_one_end_no_session_and_no_mandate(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     uint64_t number = a->session.number;
     uint64_t epoch = expect(a->store, ask_campaign(a, "g", "one", 1), GAVEL_OK).record.epoch;
 
@@ -45,7 +44,7 @@ static void test_nodes_that_restart_one_by_one_end_no_session_and_no_mandate(voi
         await_life(a);
     }
     (void)expect(a->store, ask_campaign(a, "h", "one", 2), GAVEL_OK);
-    (void)seat_await_mandate(a, "h", true); /* told also on the connections that came since */
+    (void)holder_await_mandate(a, "h", true); /* told also on the connections that came since */
     assert_int_equal(a->session.number, number);
     assert_int_equal(expect(a->store, ask_read("g"), GAVEL_OK).record.epoch, epoch);
 }
@@ -53,7 +52,7 @@ static void test_nodes_that_restart_one_by_one_end_no_session_and_no_mandate(voi
 static void test_without_a_majority_the_deadline_passes_and_the_session_goes_on_afterwards(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, 1000);
+    struct holder *a = holder_ready(b, 0, 1000);
     uint64_t number = a->session.number;
     struct store_request late;
     struct store_reply reply;
@@ -65,7 +64,7 @@ static void test_without_a_majority_the_deadline_passes_and_the_session_goes_on_
         test_cluster_freeze(&b->cluster, node);
     limit = clock_now() + LIMIT;
     while (clock_now() <= a->session.deadline) {
-        seat_idle(a, 50 * NS_PER_MS);
+        holder_idle(a, 50 * NS_PER_MS);
         assert_true(clock_now() < limit);
     }
     assert_int_equal(a->session.number, number); /* silence proves nothing */
@@ -81,7 +80,7 @@ static void test_without_a_majority_the_deadline_passes_and_the_session_goes_on_
         test_cluster_thaw(&b->cluster, node);
     limit = clock_now() + LIMIT;
     do { /* that was said until it was answered, or went with the session */
-        seat_idle(a, 50 * NS_PER_MS);
+        holder_idle(a, 50 * NS_PER_MS);
         reply = expect(a->store, ask_read("g"), GAVEL_OK);
         assert_true(clock_now() < limit);
     } while (reply.record.held);
@@ -94,7 +93,7 @@ static void test_a_campaign_that_was_given_up_before_its_session_was_open_leaves
 {
     struct bench *b = *state;
     const struct store_session_options options = {.lease_ms = LEASE_MS, .drift_ppm = 1000};
-    struct seat *a = &b->seats[0];
+    struct holder *a = &b->holders[0];
     struct store_request early;
     struct store_reply reply;
     gavel_ns limit;
@@ -109,13 +108,13 @@ static void test_a_campaign_that_was_given_up_before_its_session_was_open_leaves
     store_reply_done(&reply);
     for (int node = 0; node < TEST_NODES; node++)
         test_cluster_thaw(&b->cluster, node);
-    (void)seat_await(a, STORE_NEWS_SESSION, NULL);
+    (void)holder_await(a, STORE_NEWS_SESSION, NULL);
     limit = clock_now() + LIMIT;
     do {
         struct store_request campaign = ask_campaign(a, "g", "two", 2);
 
         assert_true(clock_now() < limit);
-        seat_idle(a, 20 * NS_PER_MS);
+        holder_idle(a, 20 * NS_PER_MS);
         store_run(a->store, &campaign, &reply, 1);
         store_reply_done(&reply);
     } while (reply.status == GAVEL_ERR_ID_IN_USE); /* the first one is in doubt, and withdrawn */
@@ -125,14 +124,14 @@ static void test_a_campaign_that_was_given_up_before_its_session_was_open_leaves
 
 static void hold_until_killed(const char *url, int ready)
 {
-    struct seat seat = {.store = open_store(url)};
+    struct holder holder = {.store = open_store(url)};
     const struct store_session_options options = {
         .lease_ms = 60000, .drift_ppm = 1000, .names_process = true};
 
-    if (store_open_session(seat.store, &options, NULL) != GAVEL_OK)
+    if (store_open_session(holder.store, &options, NULL) != GAVEL_OK)
         _exit(1);
-    (void)seat_await(&seat, STORE_NEWS_SESSION, NULL);
-    if (!expect(seat.store, ask_campaign(&seat, "g", "one", 1), GAVEL_OK).is_ours ||
+    (void)holder_await(&holder, STORE_NEWS_SESSION, NULL);
+    if (!expect(holder.store, ask_campaign(&holder, "g", "one", 1), GAVEL_OK).is_ours ||
         write(ready, "y", 1) != 1)
         _exit(1);
     for (;;)
@@ -142,7 +141,7 @@ static void hold_until_killed(const char *url, int ready)
 static void test_the_death_of_a_process_ends_its_session_at_once(void **state)
 {
     struct bench *b = *state;
-    struct seat *other;
+    struct holder *other;
     int ready[2], status;
     char byte;
     pid_t pid;
@@ -155,17 +154,17 @@ static void test_the_death_of_a_process_ends_its_session_at_once(void **state)
     (void)close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     (void)close(ready[0]);
-    other = seat_ready(b, 1, LEASE_MS);
+    other = holder_ready(b, 1, LEASE_MS);
     assert_false(expect(other->store, ask_campaign(other, "g", "two", 2), GAVEL_OK).is_ours);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_string_equal(seat_await_mandate(other, "g", true).holder, "two"); /* its lease is a minute */
+    assert_string_equal(holder_await_mandate(other, "g", true).holder, "two"); /* its lease is a minute */
 }
 
 static void test_a_forked_child_has_no_session(void **state)
 {
     struct bench *b = *state;
-    struct seat *a = seat_ready(b, 0, LEASE_MS);
+    struct holder *a = holder_ready(b, 0, LEASE_MS);
     int status;
     pid_t pid = fork();
 
