@@ -40,13 +40,17 @@ static void freeze(struct testbed *testbed)
     gavel_ns beyond = testbed_between(testbed, stream_of(CLIENT_FAULT_FREEZE), 0, 40 * NS_PER_MS);
     bool is_nasty = testbed_chance(testbed, stream_of(CLIENT_FAULT_FREEZE), 600);
     gavel_ns ttl = ns_from_ms(testbed->profile.program[program->index].ttl_ms);
+    bool hangs = program->open.is_paced && testbed_chance(testbed, TESTBED_STREAM_PACE, 500);
     gavel_ns ends_at;
 
     if (program->is_alive && is_nasty && program->deadline != 0) {
         ends_at = program->deadline + ttl / 1000000 * 3 * testbed->profile.cluster.worst.drift_ppm;
         length = ns_max(clock_real(&program->clock, ends_at) + beyond - testbed->cluster->now, NS_PER_MS);
     }
-    program_freeze(program, length);
+    if (hangs)
+        program_hang(program, length); /* only what is paced feels it */
+    else
+        program_freeze(program, length);
 }
 
 static void kill(struct testbed *testbed) { program_kill(pick(testbed, CLIENT_FAULT_KILL), "is killed"); }
@@ -140,8 +144,10 @@ void client_faults_heal(struct testbed *testbed)
 {
     struct connection *connection;
 
-    for (unsigned i = 0; i < testbed->profile.programs; i++)
+    for (unsigned i = 0; i < testbed->profile.programs; i++) {
         program_resume(&testbed->programs[i]);
+        program_recover(&testbed->programs[i]);
+    }
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         testbed->services[i].numb_until = 0;
     LIST_FOREACH(connection, &testbed->connections, link) {

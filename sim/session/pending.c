@@ -180,8 +180,9 @@ void pending_answer(struct program *program, const struct client_action *action)
     if (pending.kind == PENDING_LOOK)
         program->candidacies[pending.group].is_looking = false;
     /* A node that lags behind has not seen what the watch counts as told: then neither would tell of it. */
-    if (pending.kind == PENDING_LOOK && (!answer || answer->status != GAVEL_OK ||
-                                         answer->revision < program->candidacies[pending.group].told)) {
+    if (pending.kind == PENDING_LOOK &&
+        (program->open_at != 0 || program->is_hanging || !answer || answer->status != GAVEL_OK ||
+         answer->revision < program->candidacies[pending.group].told)) {
         program->candidacies[pending.group].must_look = true;
         return;
     }

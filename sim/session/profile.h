@@ -17,7 +17,7 @@
 
 /* clang-format off */
 #define CLIENT_FAULT_MAP(X)                                                                                     \
-    X(FREEZE,      "client-freeze", "a program is stopped, also for several times to live")                  \
+    X(FREEZE,      "client-freeze", "a program is stopped, also for several times to live; or only its client goes on") \
     X(KILL,        "client-kill",   "a program dies; it comes back with another session, or not")              \
     X(BREAK,       "break",         "a connection of a program breaks, with all that is under way on it")     \
     X(MUTE,        "mute",          "a connection of a program carries nothing for a while")                   \

@@ -47,10 +47,27 @@ static void arm(struct program *program)
     testbed_push(testbed, at, TESTBED_CLIENT_TIMER, program->index, ++program->timer);
 }
 
+/* Usually soon; what is late makes its keep-alive late. */
+static gavel_ns take_delay(struct program *program)
+{
+    struct testbed *testbed = program->testbed;
+    gavel_ns ttl = ns_from_ms(program->open.ttl_ms);
+    bool is_late = testbed_chance(testbed, TESTBED_STREAM_PACE, 100) && !testbed->is_healed;
+
+    return testbed_between(testbed, TESTBED_STREAM_PACE, 0,
+                           testbed->profile.is_quiet || !is_late ? ttl / 16 : ttl);
+}
+
 static void deadline(struct program *program, gavel_ns at)
 {
     struct testbed *testbed = program->testbed;
 
+    if (at != 0 && program->is_untaken)
+        session_referee_not_taken(testbed->referee, program->index);
+    program->is_untaken = at != 0 && program->open.is_paced;
+    if (program->is_untaken && !program->is_hanging)
+        testbed_push(testbed, testbed->cluster->now + take_delay(program), TESTBED_TAKE, program->index,
+                     program->life);
     program->deadline = at;
     if (at != 0 && !program->is_closing)
         session_referee_counts_on(testbed->referee, testbed->cluster->now, program->index,
@@ -92,6 +109,8 @@ static void carry_out(struct program *program, const struct client_action *actio
         connection_drop(program);
         break;
     case CLIENT_DO_SEND:
+        if (program->is_taking && action->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
+            testbed_see(program->testbed, SESSION_SIGHT_OVERDUE);
         connection_send_up(program, action->frame);
         break;
     case CLIENT_DO_RESULT:
@@ -182,21 +201,36 @@ static void watch_groups(struct program *program)
     }
 }
 
+/* Half of them have a session from the beginning. The others ask for one later; most of these are paced. */
+static void plan_opening(struct program *program)
+{
+    struct testbed *testbed = program->testbed;
+    bool is_late = testbed_chance(testbed, TESTBED_STREAM_PACE, 500);
+    bool is_at_once = testbed_chance(testbed, TESTBED_STREAM_PACE, 300);
+    bool is_paced = testbed_chance(testbed, TESTBED_STREAM_PACE, 700);
+    gavel_ns delay = testbed_length(testbed, TESTBED_STREAM_PACE, NS_PER_MS, NS_PER_S);
+
+    if (!is_late)
+        return;
+    program->open.is_paced = is_paced;
+    program->open_at = program_clock(program) + (is_at_once ? 0 : delay);
+}
+
 void program_start(struct testbed *testbed, struct program *program)
 {
     unsigned index = program->index;
     uint64_t life = program->life;
     const struct program_profile *profile = &testbed->profile.program[index];
     gavel_ns ttl = ns_from_ms(profile->ttl_ms);
+    uint64_t session = prng_next(&testbed->streams[TESTBED_STREAM_PROGRAM]) | 1;
     struct client_settings settings = {
-        .ttl_ms = profile->ttl_ms,
         .drift_ppm = 1000, /* the nodes tell if it is more */
         .connect_timeout = ttl / 3,
         .silence = ttl / 2,
         .retry_min = 2 * NS_PER_MS,
         .retry_max = 100 * NS_PER_MS,
         .address_count = testbed->profile.cluster.nodes,
-        .session = prng_next(&testbed->streams[TESTBED_STREAM_PROGRAM]) | 1,
+        .session = session,
         .seed = prng_next(&testbed->streams[TESTBED_STREAM_PROGRAM]),
         .name = "test",
         .program = "gavel-sim",
@@ -223,6 +257,11 @@ void program_start(struct testbed *testbed, struct program *program)
         program->candidacies[group].is_patient = program->candidacies[group].patience > 0;
         memcpy(program->candidacies[group].own.id, program->id, sizeof program->id);
     }
+    program->open = (struct client_open){
+        .ttl_ms = profile->ttl_ms, .silence = ttl / 2, .session = session, .process = settings.process};
+    plan_opening(program);
+    if (program->open_at == 0)
+        settings.ttl_ms = profile->ttl_ms;
     status = client_new(&settings, program_clock(program), &program->client);
     ASSERT(status == GAVEL_OK);
     session_referee_born(testbed->referee, index, program->pid);
@@ -278,6 +317,58 @@ void program_resume(struct program *program)
     program->frozen_until = 0;
 }
 
+void program_hang(struct program *program, gavel_ns length)
+{
+    struct testbed *testbed = program->testbed;
+
+    if (!program->is_alive || program->is_hanging || !program->open.is_paced)
+        return;
+    TRACE(testbed->cluster, NULL, "%s hangs for %.3f s", program->label, (double)length / 1e9);
+    program->is_hanging = true;
+    program->hangs_since = testbed->cluster->now;
+    program->hangs_until = testbed->cluster->now + length;
+    testbed_push(testbed, program->hangs_until, TESTBED_TAKE, program->index, program->life);
+}
+
+void program_recover(struct program *program)
+{
+    struct testbed *testbed = program->testbed;
+    bool is_for_good = testbed_chance(testbed, TESTBED_STREAM_PACE, 300);
+
+    if (!program->is_alive || !program->open.is_paced ||
+        !(testbed->profile.faults & CLIENT_FAULT_BIT(CLIENT_FAULT_FREEZE)))
+        return;
+    program->hangs_until = testbed->cluster->now;
+    if (is_for_good) {
+        TRACE(testbed->cluster, NULL, "%s hangs for good", program->label);
+        program->is_hanging = program->is_hanging_for_good = true;
+        program->hangs_since = testbed->cluster->now;
+    } else if (program->is_hanging) {
+        testbed_push(testbed, testbed->cluster->now, TESTBED_TAKE, program->index, program->life);
+    }
+}
+
+/* Unless it hangs: then it does so when that is over. */
+static void take(struct program *program)
+{
+    struct testbed *testbed = program->testbed;
+    struct client_event event = {.kind = CLIENT_TAKEN};
+    uint64_t life = program->life;
+
+    if (program->is_hanging_for_good || testbed->cluster->now < program->hangs_until)
+        return;
+    if (program->is_hanging && session_referee_has_expired(testbed->referee, client_session(program->client)))
+        testbed_see(testbed, SESSION_SIGHT_HUNG);
+    program->is_hanging = false;
+    if (!program->is_untaken)
+        return;
+    program->is_untaken = false;
+    program->is_taking = true;
+    program_step(program, &event);
+    if (program->life == life)
+        program->is_taking = false;
+}
+
 static void timer(struct program *program, uint64_t number)
 {
     struct testbed *testbed = program->testbed;
@@ -300,6 +391,28 @@ static void timer(struct program *program, uint64_t number)
         pending_check(program);
 }
 
+static void open_session(struct program *program)
+{
+    struct client_event event = {.kind = CLIENT_OPEN, .open = program->open};
+
+    TRACE(program->testbed->cluster, NULL, "%s asks for a session%s", program->label,
+          program->open.is_paced ? ", which is paced" : "");
+    if (client_state(program->client) == CLIENT_UP)
+        testbed_see(program->testbed, SESSION_SIGHT_LATER);
+    program->open_at = 0;
+    program_step(program, &event);
+}
+
+/* Until it has asked for a session it only looks. */
+static void look(struct program *program)
+{
+    struct testbed *testbed = program->testbed;
+
+    for (unsigned group = 0; group < testbed->profile.groups; group++)
+        if (testbed_chance(testbed, TESTBED_STREAM_PACE, 500))
+            pending_ask(program, PENDING_LOOK, group);
+}
+
 static void act(struct program *program)
 {
     struct testbed *testbed = program->testbed;
@@ -311,6 +424,14 @@ static void act(struct program *program)
                  testbed->cluster->now +
                      testbed_between(testbed, TESTBED_STREAM_PROGRAM, every / 4, 2 * every),
                  TESTBED_ACT, program->index, program->life);
+    if (program->is_hanging)
+        return;
+    if (program->open_at != 0 && (testbed->is_healed || program_clock(program) >= program->open_at))
+        open_session(program);
+    else if (program->open_at != 0)
+        look(program);
+    if (program->open_at != 0)
+        return;
     for (unsigned group = 0; group < testbed->profile.groups && program->life == life; group++) {
         if (profile->roles[group] == ROLE_CAMPAIGN)
             campaign_act(program, group);
@@ -341,6 +462,8 @@ void program_take(struct testbed *testbed, const struct event *event)
     }
     if (event->kind == TESTBED_CLIENT_TIMER)
         timer(program, event->number);
+    else if (event->number == program->life && event->kind == TESTBED_TAKE)
+        take(program);
     else if (event->number == program->life)
         act(program);
 }

@@ -17,6 +17,9 @@ typedef unsigned long long ull;
 
 /* For a wish to be taken back, also by a new leader. */
 #define WISH_SLACK (2500 * NS_PER_MS)
+/* For a session that nobody keeps to end: with clocks that differ by almost a tenth, and the time that a
+ * commit takes. */
+#define END_SLACK NS_PER_S
 
 const struct named session_invariants[] = {[SESSION_INVARIANT_NONE] = {"none", "nothing is broken"},
 #define INVARIANT_ROW(name, text, what) [SESSION_INVARIANT_##name] = {text, what},
@@ -85,6 +88,28 @@ void session_referee_waits_too_long(struct session_referee *referee, const char 
     session_referee_violate(referee, SESSION_INVARIANT_LIMIT,
                             "a campaign of %s has no outcome %.3f s after its time was over", label,
                             (double)late / 1e9);
+}
+
+void session_referee_not_taken(struct session_referee *referee, unsigned program)
+{
+    session_referee_violate(referee, SESSION_INVARIANT_PACED,
+                            "the session of %c is kept, and its caller has not taken the deadline before",
+                            (char)('P' + program));
+}
+
+void session_referee_wants_end(struct session_referee *referee, gavel_ns at, unsigned program, int32_t pid,
+                               gavel_ns since, gavel_ns ttl)
+{
+    for (size_t i = 0; i < referee->session_count; i++) {
+        const struct shadow_session *session = &referee->sessions[i];
+        gavel_ns from = ns_max(session->opened_at, since);
+
+        if (session->is_open && session->pid == pid && at > from + ttl * 3 / 2 + END_SLACK)
+            session_referee_violate(
+                referee, SESSION_INVARIANT_PACED,
+                "the session of %c has not ended, and its caller has taken nothing for %.3f s",
+                (char)('P' + program), (double)(at - from) / 1e9);
+    }
 }
 
 struct shadow_session *shadow_session_find(struct session_referee *referee, uint64_t id)

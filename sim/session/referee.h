@@ -33,6 +33,7 @@
     X(CALM,     "L2",            "a fail-over of the cluster alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
     X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the cluster") \
+    X(PACED,    "paced",         "a session whose caller takes nothing is not kept, and ends")                   \
     X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")                  \
     X(LIMIT,    "limit",         "what waits for a session is given up when its time is over")
 /* clang-format on */
@@ -87,6 +88,13 @@ void session_referee_writes(struct session_referee *referee, unsigned group, uin
 
 /* The frontend of a node without the lease has answered a keep-alive. */
 void session_referee_has_no_lease(struct session_referee *referee, const char *label);
+
+/* The deadline of its session has moved, and it has not taken the one before. */
+void session_referee_not_taken(struct session_referee *referee, unsigned program);
+/* A program has taken nothing since then: of its sessions with this time to live none is left that is old
+ * enough to have ended. */
+void session_referee_wants_end(struct session_referee *referee, gavel_ns at, unsigned program, int32_t pid,
+                               gavel_ns since, gavel_ns ttl);
 
 /* A client is woken repeatedly at one instant. */
 void session_referee_stuck(struct session_referee *referee, const char *label);

@@ -187,6 +187,7 @@ static void open_session(struct session_referee *referee, const Gavel__OpenSessi
     referee->sessions[referee->session_count++] =
         (struct shadow_session){.id = open->session,
                                 .revision = revision,
+                                .opened_at = referee->now,
                                 .is_open = true,
                                 .pid = open->process ? open->process->pid : 0};
     referee->counts.sessions++;

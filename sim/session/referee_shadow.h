@@ -15,6 +15,7 @@
 struct shadow_session {
     uint64_t id;
     uint64_t revision; /* that has opened it */
+    gavel_ns opened_at;
     bool is_open;
     bool has_expired;
     int32_t pid;

@@ -74,6 +74,7 @@ static bool is_of_program(enum testbed_event kind)
     case TESTBED_DISCONNECTED:
     case TESTBED_CLIENT_TIMER:
     case TESTBED_ACT:
+    case TESTBED_TAKE:
     case TESTBED_RESUME:
     case TESTBED_START:
         return true;
@@ -202,6 +203,16 @@ static bool is_told(struct testbed *testbed, const struct program *program)
     return raft_config_find(&leader->node.raft.config, cluster->hosts[program->connection->slot].id);
 }
 
+static void judge_hanging(struct testbed *testbed, const struct program *program)
+{
+    gavel_ns since = ns_max(raft_referee_leader_by(testbed->cluster->referee), program->hangs_since);
+
+    if (session_referee_has_expired(testbed->referee, client_session(program->client)))
+        testbed_see(testbed, SESSION_SIGHT_HUNG);
+    session_referee_wants_end(testbed->referee, testbed->cluster->now, program->index, program->pid, since,
+                              ns_from_ms(program->open.ttl_ms));
+}
+
 /* The last look: everybody has had time to find a leader, and to hear of it. */
 static void end(struct testbed *testbed)
 {
@@ -212,7 +223,10 @@ static void end(struct testbed *testbed)
     for (unsigned i = 0; i < testbed->profile.programs; i++) {
         const struct program *program = &testbed->programs[i];
 
-        if (!program->is_alive || program->is_closing || !is_told(testbed, program))
+        if (program->is_alive && program->is_hanging_for_good)
+            judge_hanging(testbed, program);
+        if (!program->is_alive || program->is_closing || program->is_hanging_for_good ||
+            !is_told(testbed, program))
             continue;
         alive |= 1U << i;
         for (unsigned group = 0; group < testbed->profile.groups; group++)
@@ -253,6 +267,7 @@ static void run_service(void *context, struct cluster *cluster, const struct eve
         break;
     case TESTBED_CLIENT_TIMER:
     case TESTBED_ACT:
+    case TESTBED_TAKE:
     case TESTBED_RESUME:
     case TESTBED_START:
         program_take(testbed, &own);

@@ -36,6 +36,7 @@ enum testbed_event {
     TESTBED_DEATH,         /* a node learns that a process has died; number is the pid */
     TESTBED_CLIENT_TIMER,  /* of a client; number */
     TESTBED_ACT,           /* a program does something; number is its life */
+    TESTBED_TAKE,          /* a program takes the deadline of its session; number is its life */
     TESTBED_WRITE,         /* of a leader, reaches the resource of a group; number is the epoch */
     TESTBED_RESUME,        /* a stopped program runs again; number */
     TESTBED_START,         /* a program starts */
@@ -54,6 +55,7 @@ enum testbed_stream {
     TESTBED_STREAM_FORMER,
     TESTBED_STREAM_REOPEN,
     TESTBED_STREAM_RENEW,
+    TESTBED_STREAM_PACE,
     TESTBED_STREAM_COUNT
 };
 
@@ -194,6 +196,14 @@ struct program {
     gavel_ns woken_at;
     unsigned wakes;
     gavel_ns deadline; /* of the session, on its clock; 0: none */
+    struct client_open open;
+    gavel_ns open_at; /* on its clock, it asks for its session; 0: it has */
+    bool is_untaken;  /* the deadline, of one that is paced */
+    bool is_hanging;
+    bool is_hanging_for_good;
+    gavel_ns hangs_since; /* real */
+    gavel_ns hangs_until;
+    bool is_taking; /* this very step */
     uint64_t tokens;
     struct pending pending[PENDING_MAX];
     struct candidacy candidacies[GROUPS_MAX];
@@ -224,7 +234,10 @@ struct program {
     X(REMOVALS, "groups removed")                                                                            \
     X(ANEW, "groups led anew after a removal")                                                               \
     X(RENEWED, "mandates that went on under a new epoch")                                                    \
-    X(REOPENED, "sessions opened anew under their id")
+    X(REOPENED, "sessions opened anew under their id")                                                       \
+    X(LATER, "sessions asked for on a connection that was up")                                               \
+    X(OVERDUE, "keep-alives that waited for their caller")                                                   \
+    X(HUNG, "sessions expired while their caller hung")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,
 enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };
@@ -355,6 +368,9 @@ void program_start(struct testbed *testbed, struct program *program);
 void program_kill(struct program *program, const char *why);
 void program_freeze(struct program *program, gavel_ns length);
 void program_resume(struct program *program);
+/* Its client goes on, and nobody takes what that tells. */
+void program_hang(struct program *program, gavel_ns length);
+void program_recover(struct program *program); /* the heal: from now on it hangs for good, or never again */
 void program_step(struct program *program, struct client_event *event);
 void program_take(struct testbed *testbed, const struct event *event);
 bool program_is_frozen(const struct program *program);

