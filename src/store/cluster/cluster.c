@@ -40,7 +40,7 @@ static struct gavel_store *new_store(void)
     TAILQ_INIT(&gavel->sent);
     TAILQ_INIT(&gavel->dirty);
     RB_INIT(&gavel->members);
-    LIST_INIT(&gavel->dead);
+    TAILQ_INIT(&gavel->dead);
     gavel_news_init(&gavel->news, gavel->push.fd);
     gavel->wake_fd = wakeup_open();
     return gavel;

@@ -94,7 +94,7 @@ struct gavel_opening {
 
 /* The end of the session of a dead process: dead.c. */
 struct gavel_dead;
-LIST_HEAD(gavel_dead_list, gavel_dead);
+TAILQ_HEAD(gavel_dead_list, gavel_dead);
 
 struct gavel_store {
     struct push push; /* its lock guards all fields below that do not say otherwise */

@@ -22,7 +22,7 @@
 #define RETRY_US 50000
 
 struct gavel_dead {
-    LIST_ENTRY(gavel_dead) next;
+    TAILQ_ENTRY(gavel_dead) next;
     struct gavel_store *store;
     uint8_t secret[CLIENT_SECRET_BYTES];
     uint64_t session;
@@ -134,7 +134,7 @@ static void begin(struct gavel_dead *dead)
 
 static void dead_free(struct gavel_dead *dead)
 {
-    LIST_REMOVE(dead, next);
+    TAILQ_REMOVE(&dead->store->dead, dead, next);
     cluster_link_free(dead->link);
     if (dead->retry)
         event_free(dead->retry);
@@ -145,8 +145,8 @@ void gavel_dead_tend(struct gavel_store *gavel)
 {
     struct gavel_dead *next;
 
-    for (struct gavel_dead *dead = LIST_FIRST(&gavel->dead); dead; dead = next) {
-        next = LIST_NEXT(dead, next);
+    for (struct gavel_dead *dead = TAILQ_FIRST(&gavel->dead); dead; dead = next) {
+        next = TAILQ_NEXT(dead, next);
         if (dead->is_abandoned)
             dead_free(dead);
         else if (!dead->is_begun)
@@ -156,10 +156,12 @@ void gavel_dead_tend(struct gavel_store *gavel)
 
 void gavel_dead_free_all(struct gavel_store *gavel)
 {
-    struct gavel_dead *dead;
+    struct gavel_dead *next;
 
-    while ((dead = LIST_FIRST(&gavel->dead)))
+    for (struct gavel_dead *dead = TAILQ_FIRST(&gavel->dead); dead; dead = next) {
+        next = TAILQ_NEXT(dead, next);
         dead_free(dead);
+    }
 }
 
 /* The lock is held. */
@@ -168,7 +170,7 @@ static enum gavel_status await(struct gavel_dead *dead, struct gavel_error *erro
     struct gavel_store *gavel = dead->store;
     enum gavel_status status;
 
-    LIST_INSERT_HEAD(&gavel->dead, dead, next);
+    TAILQ_INSERT_TAIL(&gavel->dead, dead, next);
     gavel_thread_wake(gavel);
     while (!dead->is_done && push_sleep(&gavel->push, dead->give_up_at))
         continue;

@@ -29,10 +29,11 @@ struct gavel_member *gavel_member_new(struct gavel_store *gavel, const char *gro
     size_t group_size = strlen(group) + 1;
     size_t id_size = strlen(id) + 1;
     struct gavel_member *member = calloc(1, sizeof *member + group_size + id_size);
-    char *names = (char *)(member + 1);
+    char *names;
 
     if (!member)
         return NULL;
+    names = (char *)(member + 1);
     memcpy(names, group, group_size);
     memcpy(names + group_size, id, id_size);
     member->store = gavel;
@@ -85,9 +86,10 @@ const char *gavel_member_after(struct gavel_store *gavel, const char *after)
 
 void gavel_members_free(struct gavel_store *gavel)
 {
-    struct gavel_member *member;
+    struct gavel_member *next;
 
-    while ((member = RB_ROOT(&gavel->members))) {
+    for (struct gavel_member *member = gavel_member_first(gavel); member; member = next) {
+        next = gavel_member_next(member);
         gavel_withdrawals_free(member);
         forget(member);
     }

@@ -96,22 +96,30 @@ static bool refuse(const struct store_request *request, gavel_ns now, bool has_s
     return request_refuse(has_session && request->op == STORE_DIED ? &read : request, now, reply);
 }
 
+static size_t *new_buckets(size_t count, size_t *ret_mask)
+{
+    size_t size = 1;
+
+    while (size < count)
+        size *= 2;
+    *ret_mask = size - 1;
+    return calloc(size, sizeof(size_t));
+}
+
 size_t gavel_plan(const struct store_request *requests, struct store_reply *replies, struct gavel_plan *plans,
                   size_t count, bool has_session)
 {
-    struct planner planner = {.requests = requests, .plans = plans, .mask = 1, .is_empty = true};
+    struct planner planner = {.requests = requests, .plans = plans, .is_empty = true};
     gavel_ns now = clock_now();
 
-    while (planner.mask < count)
-        planner.mask *= 2;
-    planner.buckets = calloc(planner.mask, sizeof *planner.buckets);
-    planner.mask--;
-    for (size_t i = 0; i < count; i++) {
-        plans[i] = (struct gavel_plan){.is_answered = !planner.buckets};
-        if (!planner.buckets)
+    planner.buckets = new_buckets(count, &planner.mask);
+    if (!planner.buckets) {
+        for (size_t i = 0; i < count; i++)
             reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the cluster");
-        else
-            plans[i].is_answered = refuse(&requests[i], now, has_session, &replies[i]);
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        plans[i] = (struct gavel_plan){.is_answered = refuse(&requests[i], now, has_session, &replies[i])};
         if (!plans[i].is_answered)
             add(&planner, i);
     }
