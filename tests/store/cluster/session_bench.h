@@ -24,6 +24,7 @@ struct bench {
 };
 
 int bench_set_up(void **state); /* a cluster that answers, and no holder yet */
+int bench_empty(void **state);  /* ends all sessions; the cluster goes on */
 int bench_tear_down(void **state);
 
 /* Opens the store and begins a session; nothing is awaited. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each test has a cluster of its own. */
-#include "session_faults.h"
-
+/* Sessions while nodes die, freeze and come back. Each test has a cluster of its own. */
 #include "session_bench.h"
+#include "session_tests.h"
 
 #include <stdlib.h>
 #include <string.h>
