@@ -15,6 +15,7 @@ int bench_set_up(void **state)
     struct store_reply reply;
 
     assert_non_null(bench);
+    *state = bench; /* what there is of it is taken down, also if there is no more */
     test_cluster_start(&bench->cluster);
     while (store_open(bench->cluster.url, &store, &error) != GAVEL_OK) {
         if (error.status != GAVEL_ERR_STORE_UNAVAILABLE || clock_now() >= limit)
@@ -23,7 +24,6 @@ int bench_set_up(void **state)
     reply = expect(store, ask_read("nothing"), GAVEL_OK); /* there is a leader */
     assert_false(reply.found);
     store_close(store);
-    *state = bench;
     return 0;
 }
 
