@@ -29,7 +29,7 @@ void text_make_plain(char *text)
     }
 }
 
-static void record_make_plain(struct record *record)
+void record_make_plain(struct record *record)
 {
     text_make_plain(record->holder);
     text_make_plain(record->address);

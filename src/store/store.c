@@ -261,7 +261,10 @@ bool store_news(struct store *store, struct store_news *ret_news)
     if (!store->driver->news)
         return false;
     memset(ret_news, 0, sizeof *ret_news);
-    return store->driver->news(store, ret_news);
+    if (!store->driver->news(store, ret_news))
+        return false;
+    record_make_plain(&ret_news->record);
+    return true;
 }
 
 enum gavel_status store_close_dead(struct store *store, const struct store_session_key *key,

@@ -221,6 +221,10 @@ GAVEL_CHECKED enum gavel_status store_open_session(struct store *store,
  *
  * Keep-alives go on only while their news are taken, so that a process that
  * hangs does not keep what it cannot lead.
+ *
+ * Groups in which a candidate of the session takes part need not be watched.
+ * Those that are watched besides are news, too, and store_changed() reports
+ * nothing. Of each group what is newest waits to be taken, whatever came before.
  */
 bool store_news(struct store *store, struct store_news *ret_news);
 

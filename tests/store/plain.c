@@ -72,6 +72,27 @@ static void test_all_that_a_reply_tells_is_plain(void **state)
     store_reply_done(&reply);
 }
 
+static bool tell_ugly_news(struct store *store, struct store_news *ret_news)
+{
+    (void)store;
+    ret_news->kind = STORE_NEWS_RECORD;
+    (void)strcpy(ret_news->record.holder, "a\x1b[2J");
+    (void)strcpy(ret_news->record.wish_successor, "\n");
+    return true;
+}
+
+static void test_news_are_plain(void **state)
+{
+    const struct store_driver driver = {.scheme = "ugly", .news = tell_ugly_news};
+    struct store store = {.driver = &driver};
+    struct store_news news;
+
+    (void)state;
+    assert_true(store_news(&store, &news));
+    assert_string_equal(news.record.holder, "a?[2J");
+    assert_string_equal(news.record.wish_successor, "?");
+}
+
 static void test_names_that_somebody_wrote_into_a_file_do_not_reach_a_terminal(void **state)
 {
     struct scratch *s = *state;
@@ -111,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_text_is_made_plain_in_place),
         cmocka_unit_test(test_all_that_a_reply_tells_is_plain),
+        cmocka_unit_test(test_news_are_plain),
         cmocka_unit_test_setup_teardown(test_names_that_somebody_wrote_into_a_file_do_not_reach_a_terminal,
                                         scratch_set_up, scratch_tear_down),
     };

@@ -24,6 +24,7 @@
 static void free_store(struct gavel_store *gavel)
 {
     wakeup_close(&gavel->wake_fd);
+    gavel_news_done(&gavel->news);
     push_done(&gavel->push);
     free(gavel);
 }
@@ -38,6 +39,9 @@ static struct gavel_store *new_store(void)
     TAILQ_INIT(&gavel->queue);
     TAILQ_INIT(&gavel->sent);
     TAILQ_INIT(&gavel->dirty);
+    RB_INIT(&gavel->members);
+    TAILQ_INIT(&gavel->dead);
+    gavel_news_init(&gavel->news, gavel->push.fd);
     gavel->wake_fd = wakeup_open();
     return gavel;
 }
@@ -69,14 +73,27 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
     while (!gavel->is_up && !gavel->is_refused && push_sleep(&gavel->push, until))
         continue;
     if (!gavel->is_up && gavel->is_refused)
-        status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->reads_trouble);
+        status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->trouble);
     else if (!gavel->is_up)
         status = error_set(
             error, GAVEL_ERR_STORE_UNAVAILABLE,
             "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, or name other nodes",
-            gavel->where, gavel->reads_trouble[0] ? gavel->reads_trouble : "no connection yet");
+            gavel->where, gavel->trouble[0] ? gavel->trouble : "no connection yet");
     pthread_mutex_unlock(&gavel->push.lock);
     return status;
+}
+
+/* Who we are; if that cannot be found out nobody is told, and the time to live decides. */
+static void see_self(struct gavel_store *gavel)
+{
+    const struct process_id *self = &gavel->self;
+
+    if (process_self(&gavel->self) != GAVEL_OK)
+        gavel->self = (struct process_id){0};
+    gavel->process.pid = self->pid;
+    gavel->process.pid_ns = self->pid_ns;
+    gavel->process.start_ticks = self->start_ticks;
+    memcpy(gavel->process.boot_id, self->boot_id, sizeof gavel->process.boot_id);
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -92,8 +109,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     if (status == GAVEL_OK && (gavel->wake_fd < 0 || gavel->push.fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; check the limit on open files", gavel->where);
-    if (status == GAVEL_OK && process_self(&gavel->self) != GAVEL_OK)
-        gavel->self = (struct process_id){0}; /* not told: the time to live decides */
+    see_self(gavel);
     if (status == GAVEL_OK)
         status = gavel_thread_start(gavel, error);
     if (status != GAVEL_OK) {
@@ -137,8 +153,11 @@ const struct store_driver store_gavel = {
     .open = open_store,
     .run = gavel_run,
     .wait = push_wait,
+    .open_session = gavel_open_session,
+    .news = gavel_news,
+    .close_dead = gavel_close_dead,
     .close = close_store,
     .push_fd = push_fd,
     .watch = push_watch,
-    .changed = push_changed,
+    .changed = gavel_changed,
 };

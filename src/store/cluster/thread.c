@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The thread that has the connections. It sleeps in the event loop; callers
+ * The thread that has the connection. It sleeps in the event loop; callers
  * put parcels in the queue and wake it. No signal is delivered to it, and a
  * connection that breaks does not raise SIGPIPE in the program.
  */
@@ -20,70 +20,37 @@
 /* Deep enough for a TLS handshake, and little enough for a guard that locks its memory. */
 #define STACK_BYTES (512u * 1024)
 
-#define TTL_MS 2000
-
 /* For the end of the session; after that it expires by itself. */
 #define CLOSE_PATIENCE_MS 500
 
 void gavel_thread_wake(struct gavel_store *gavel) { wakeup_ring(gavel->wake_fd); }
 
-static void reads_state(void *user, enum client_state state, const char *trouble)
+static void link_state(void *user, enum client_state state, const char *trouble)
 {
     struct gavel_store *gavel = user;
 
     pthread_mutex_lock(&gavel->push.lock);
-    gavel->is_up = state == CLIENT_UP;
-    gavel->is_refused = cluster_link_is_refused(gavel->reads);
-    name_copy(gavel->reads_trouble, sizeof gavel->reads_trouble, trouble);
+    gavel->is_up = state == CLIENT_UP || state == CLIENT_OPENING; /* asks are answered in both */
+    gavel->is_refused = cluster_link_is_refused(gavel->link);
+    name_copy(gavel->trouble, sizeof gavel->trouble, trouble);
     if (gavel->is_refused)
-        gavel_refuse_waiting(gavel, false);
+        gavel_refuse_waiting(gavel);
     pthread_cond_broadcast(&gavel->push.changed);
     pthread_mutex_unlock(&gavel->push.lock);
 }
 
-static void writes_state(void *user, enum client_state state, const char *trouble)
-{
-    struct gavel_store *gavel = user;
-
-    (void)state;
-    pthread_mutex_lock(&gavel->push.lock);
-    name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, trouble);
-    if (cluster_link_is_refused(gavel->writes))
-        gavel_refuse_waiting(gavel, true);
-    pthread_mutex_unlock(&gavel->push.lock);
-}
-
-static void writes_closed(void *user)
+static void link_closed(void *user)
 {
     struct gavel_store *gavel = user;
 
     (void)event_base_loopbreak(gavel->base); /* it runs, so it cannot fail */
 }
 
-/* The session, with the first write. */
-static void open_writes(struct gavel_store *gavel)
-{
-    const struct cluster_link_events events = {.state = writes_state, .closed = writes_closed, .user = gavel};
-    const struct process_id *self = &gavel->self;
-    struct table_process process = {
-        .pid = self->pid, .pid_ns = self->pid_ns, .start_ticks = self->start_ticks};
-    struct gavel_error error = {0};
-
-    memcpy(process.boot_id, self->boot_id, sizeof process.boot_id);
-    if (cluster_link_new(gavel->base, &gavel->target, TTL_MS, program_invocation_short_name,
-                         self->pid ? &process : NULL, &events, &gavel->writes, &error) != GAVEL_OK)
-        name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, error.message);
-}
-
 static void begin_to_close(struct gavel_store *gavel)
 {
     const struct timeval limit = {.tv_usec = CLOSE_PATIENCE_MS * 1000};
 
-    if (!gavel->writes) {
-        (void)event_base_loopbreak(gavel->base); /* it runs, so it cannot fail */
-        return;
-    }
-    cluster_link_close(gavel->writes);
+    cluster_link_close(gavel->link);
     if (event_base_loopexit(gavel->base, &limit) < 0)
         (void)event_base_loopbreak(gavel->base); /* no memory for a limit: no waiting */
 }
@@ -96,10 +63,10 @@ static void woken(evutil_socket_t fd, short events, void *user)
     (void)events;
     wakeup_clear(fd);
     pthread_mutex_lock(&gavel->push.lock);
+    gavel_session_tend(gavel);
+    gavel_dead_tend(gavel);
     gavel_watch_tend(gavel);
     while ((parcel = TAILQ_FIRST(&gavel->queue))) {
-        if (parcel->is_write && !gavel->writes)
-            open_writes(gavel);
         TAILQ_REMOVE(&gavel->queue, parcel, in_store);
         parcel->is_queued = false;
         TAILQ_INSERT_TAIL(&gavel->sent, parcel, in_store);
@@ -122,9 +89,10 @@ static void free_loop(struct gavel_store *gavel)
 {
     struct gavel_parcel *parcel;
 
-    cluster_link_free(gavel->reads);
-    cluster_link_free(gavel->writes);
-    gavel->reads = gavel->writes = NULL;
+    cluster_link_free(gavel->link);
+    gavel->link = NULL;
+    gavel_dead_free_all(gavel);
+    gavel_members_free(gavel);
     while ((parcel = TAILQ_FIRST(&gavel->sent)) || (parcel = TAILQ_FIRST(&gavel->queue)))
         gavel_parcel_done(parcel);
     if (gavel->wake)
@@ -135,18 +103,22 @@ static void free_loop(struct gavel_store *gavel)
 
 static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error *error)
 {
-    const struct cluster_link_events events = {.state = reads_state, .user = gavel};
+    const struct cluster_link_events events = {.deadline = gavel_session_deadline,
+                                               .session_lost = gavel_session_lost,
+                                               .state = link_state,
+                                               .closed = link_closed,
+                                               .user = gavel};
     struct cluster_link_target target = gavel->target;
     enum gavel_status status;
 
-    target.ttl_ms = 0; /* what only looks has no session */
+    target.ttl_ms = 0; /* no session yet */
     gavel->base = event_base_new();
     if (gavel->base)
         gavel->wake = event_new(gavel->base, gavel->wake_fd, EV_READ | EV_PERSIST, woken, gavel);
     if (!gavel->wake || event_add(gavel->wake, NULL) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", gavel->where);
     status = cluster_link_new(gavel->base, &target, 0, program_invocation_short_name, NULL, &events,
-                              &gavel->reads, error);
+                              &gavel->link, error);
     /* The only files are the certificates: without them the store cannot be used. */
     if (status == GAVEL_ERR_IO)
         error->status = status = GAVEL_ERR_STORE_DENIED;

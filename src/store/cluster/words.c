@@ -16,15 +16,12 @@
 
 #define GROUPS_PER_PAGE 1000
 
-/* The generated structs want strings that may be written to; nobody does. */
-static char *lend(const char *text) { return (char *)(uintptr_t)text; }
-
-static Gavel__Process *draft_process(const struct process_id *process, Gavel__Process *ret_process)
+Gavel__Process *gavel_draft_process(const struct process_id *process, Gavel__Process *ret_process)
 {
     if (process->pid == 0)
         return NULL; /* not told */
     gavel__process__init(ret_process);
-    ret_process->boot_id = lend(process->boot_id);
+    ret_process->boot_id = gavel_lend(process->boot_id);
     ret_process->pid = process->pid;
     ret_process->pid_ns = process->pid_ns;
     ret_process->start_ticks = process->start_ticks;
@@ -37,16 +34,16 @@ static void draft_claim(const struct store_request *request, struct gavel_draft 
     Gavel__Claim *claim = &draft->claim;
 
     gavel__claim__init(claim);
-    claim->group = lend(request->group);
+    claim->group = gavel_lend(request->group);
     claim->expected_version = request->expected_version;
     claim->must_be_expired = request->must_be_expired;
     claim->epoch_at_least = record->epoch;
-    claim->holder = lend(record->holder);
-    claim->address = lend(record->address);
+    claim->holder = gavel_lend(record->holder);
+    claim->address = gavel_lend(record->address);
     claim->nonce_high = record->nonce.high;
     claim->nonce_low = record->nonce.low;
     claim->lease_ms = record->lease_ms;
-    claim->process = draft_process(&record->process, &draft->process);
+    claim->process = gavel_draft_process(&record->process, &draft->process);
     draft->op.what_case = GAVEL__OP__WHAT_CLAIM;
     draft->op.claim = claim;
 }
@@ -57,8 +54,8 @@ static void draft_renew(const struct store_request *request, struct gavel_draft 
     Gavel__Renew *renew = &draft->renew;
 
     gavel__renew__init(renew);
-    renew->group = lend(request->group);
-    renew->holder = lend(record->holder);
+    renew->group = gavel_lend(request->group);
+    renew->holder = gavel_lend(record->holder);
     renew->nonce_high = record->nonce.high;
     renew->nonce_low = record->nonce.low;
     renew->epoch = record->epoch;
@@ -73,12 +70,12 @@ static void draft_release(const struct store_request *request, struct gavel_draf
     Gavel__Release *release = &draft->release;
 
     gavel__release__init(release);
-    release->group = lend(request->group);
-    release->holder = lend(record->holder);
+    release->group = gavel_lend(request->group);
+    release->holder = gavel_lend(record->holder);
     release->nonce_high = record->nonce.high;
     release->nonce_low = record->nonce.low;
     release->epoch = record->epoch;
-    release->successor = lend(record->successor);
+    release->successor = gavel_lend(record->successor);
     release->is_done = record->done;
     release->is_killed = !record->done && record->loss == GAVEL_LOSS_KILLED;
     draft->op.what_case = GAVEL__OP__WHAT_RELEASE;
@@ -90,9 +87,9 @@ static void draft_wish(const struct store_request *request, struct gavel_draft *
     Gavel__Wish *wish = &draft->wish;
 
     gavel__wish__init(wish);
-    wish->group = lend(request->group);
+    wish->group = gavel_lend(request->group);
     wish->epoch = request->record.wish_epoch;
-    wish->successor = lend(request->record.wish_successor);
+    wish->successor = gavel_lend(request->record.wish_successor);
     wish->is_forced = request->record.wish_force;
     draft->op.what_case = GAVEL__OP__WHAT_WISH;
     draft->op.wish = wish;
@@ -104,13 +101,13 @@ static void draft_register(const struct store_request *request, struct gavel_dra
     Gavel__Register *message = &draft->registration;
 
     gavel__register__init(message);
-    message->group = lend(request->group);
-    message->id = lend(registration->id);
+    message->group = gavel_lend(request->group);
+    message->id = gavel_lend(registration->id);
     message->instance = registration->instance;
-    message->address = lend(registration->address);
+    message->address = gavel_lend(registration->address);
     message->priority = registration->priority;
     message->is_ineligible = !registration->eligible;
-    message->process = draft_process(&registration->process, &draft->process);
+    message->process = gavel_draft_process(&registration->process, &draft->process);
     message->replaces_instance = request->replaces_instance;
     message->timeout_ms = request->candidate_timeout_ms;
     message->beats = registration->beats;
@@ -136,7 +133,7 @@ void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret
         break;
     case STORE_REOPEN:
         gavel__reopen__init(&ret_draft->reopen);
-        ret_draft->reopen.group = lend(request->group);
+        ret_draft->reopen.group = gavel_lend(request->group);
         ret_draft->reopen.expected_version = request->expected_version;
         ret_draft->op.what_case = GAVEL__OP__WHAT_REOPEN;
         ret_draft->op.reopen = &ret_draft->reopen;
@@ -146,8 +143,8 @@ void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret
         break;
     case STORE_LEAVE:
         gavel__leave__init(&ret_draft->leave);
-        ret_draft->leave.group = lend(request->group);
-        ret_draft->leave.id = lend(request->registration.id);
+        ret_draft->leave.group = gavel_lend(request->group);
+        ret_draft->leave.id = gavel_lend(request->registration.id);
         ret_draft->leave.instance = request->registration.instance;
         ret_draft->op.what_case = GAVEL__OP__WHAT_LEAVE;
         ret_draft->op.leave = &ret_draft->leave;
@@ -157,7 +154,8 @@ void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret
     case STORE_GROUPS:
         break; /* these are asked, not done */
     case STORE_DIED:
-        break; /* is refused before */
+        gavel_draft_died(request, ret_draft);
+        break;
     }
 }
 
@@ -166,13 +164,13 @@ void gavel_draft_ask(const struct store_request *request, const char *after, Gav
     gavel__ask__init(ret_ask);
     if (request->op == STORE_GROUPS) {
         ret_ask->kind = GAVEL__ASK__KIND__GROUPS;
-        ret_ask->prefix = lend(request->prefix ? request->prefix : "");
-        ret_ask->after = lend(after);
+        ret_ask->prefix = gavel_lend(request->prefix ? request->prefix : "");
+        ret_ask->after = gavel_lend(after);
         ret_ask->limit = GROUPS_PER_PAGE;
         return;
     }
     ret_ask->kind = request->op == STORE_CANDIDATES ? GAVEL__ASK__KIND__CANDIDATES : GAVEL__ASK__KIND__GROUP;
-    ret_ask->group = lend(request->group);
+    ret_ask->group = gavel_lend(request->group);
     ret_ask->timeout_ms = request->candidate_timeout_ms;
     ret_ask->instance = request->registration.instance;
     if (request->op == STORE_READ) {
@@ -196,12 +194,9 @@ static void take_process(const Gavel__Process *process, const struct process_id 
     *ret_process = process_within_sight(&told, self);
 }
 
-/* How the last mandate was lost, if it was. */
-static enum gavel_loss loss_of(const Gavel__Group *group)
+enum gavel_loss gavel_loss_of(Gavel__Ending ending)
 {
-    if (group->is_held || group->is_done)
-        return GAVEL_LOSS_NONE;
-    switch (group->last_ending) {
+    switch (ending) {
     case GAVEL__ENDING__ENDING_DEAD:
         return GAVEL_LOSS_KILLED;
     case GAVEL__ENDING__ENDING_EXPIRED:
@@ -210,6 +205,12 @@ static enum gavel_loss loss_of(const Gavel__Group *group)
     default:
         return GAVEL_LOSS_NONE;
     }
+}
+
+/* How the last mandate was lost, if it was. */
+static enum gavel_loss loss_of(const Gavel__Group *group)
+{
+    return group->is_held || group->is_done ? GAVEL_LOSS_NONE : gavel_loss_of(group->last_ending);
 }
 
 /* False if there was never a mandate: only candidates, or notes. */
@@ -245,6 +246,11 @@ static bool take_group(const Gavel__Group *group, const struct process_id *self,
     return true;
 }
 
+void gavel_take_group(const Gavel__Group *group, const struct process_id *self, struct store_reply *reply)
+{
+    reply->found = take_group(group, self, &reply->record, &reply->expired, &reply->remaining_ms);
+}
+
 void gavel_take_failure(uint32_t status, const char *message, struct store_reply *reply)
 {
     enum gavel_status known = (enum gavel_status)status;
@@ -270,7 +276,7 @@ void gavel_take_result(const struct store_request *request, const Gavel__OpResul
     bool is_about_mandate = request->op != STORE_HEARTBEAT && request->op != STORE_LEAVE;
 
     if (is_about_mandate)
-        reply->found = take_group(result->group, self, &reply->record, &reply->expired, &reply->remaining_ms);
+        gavel_take_group(result->group, self, reply);
     if (result->status == GAVEL_OK)
         reply->status = GAVEL_OK;
     else if (is_about_mandate && is_refusal(result->status))
@@ -356,6 +362,5 @@ void gavel_take_answer(const struct store_request *request, const Gavel__Answer 
     else if (request->op == STORE_GROUPS)
         take_groups(answer, self, reply);
     else
-        reply->found = take_group(answer->n_groups > 0 ? answer->groups[0] : NULL, self, &reply->record,
-                                  &reply->expired, &reply->remaining_ms);
+        gavel_take_group(answer->n_groups > 0 ? answer->groups[0] : NULL, self, reply);
 }

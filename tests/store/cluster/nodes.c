@@ -95,6 +95,52 @@ void test_cluster_kill(struct test_cluster *cluster, int node)
     cluster->pids[node] = 0;
 }
 
+void test_cluster_restart(struct test_cluster *cluster, int node)
+{
+    assert_int_equal(cluster->pids[node], 0);
+    cluster->pids[node] = start_node(cluster, node);
+}
+
+/* The processes that a guard has started; the count. */
+static size_t children_of(pid_t guard, pid_t *ret_pids, size_t most)
+{
+    char path[64];
+    size_t count = 0;
+    FILE *file;
+    int pid;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)guard, (int)guard);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (count < most && fscanf(file, "%d", &pid) == 1)
+        ret_pids[count++] = pid;
+    (void)fclose(file); /* nothing was written */
+    return count;
+}
+
+/* The guard first, and last: it takes a node that stands still for dead. */
+void test_cluster_freeze(struct test_cluster *cluster, int node)
+{
+    pid_t pids[8];
+    size_t count;
+
+    assert_int_equal(kill(cluster->pids[node], SIGSTOP), 0);
+    count = children_of(cluster->pids[node], pids, 8);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(kill(pids[i], SIGSTOP), 0);
+}
+
+void test_cluster_thaw(struct test_cluster *cluster, int node)
+{
+    pid_t pids[8];
+    size_t count = children_of(cluster->pids[node], pids, 8);
+
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(kill(pids[i], SIGCONT), 0);
+    assert_int_equal(kill(cluster->pids[node], SIGCONT), 0);
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk)
 {
     (void)info;

@@ -22,6 +22,13 @@ void test_cluster_start(struct test_cluster *cluster);
 /* Kills a node with its guard, and waits until the guard is gone. */
 void test_cluster_kill(struct test_cluster *cluster, int node);
 
+/* Starts a node that was killed, and does not wait for it. */
+void test_cluster_restart(struct test_cluster *cluster, int node);
+
+/* Stops a node and its guard where they are, and lets them go on. */
+void test_cluster_freeze(struct test_cluster *cluster, int node);
+void test_cluster_thaw(struct test_cluster *cluster, int node);
+
 /* Kills all that runs, and removes the directory. Safe on a zeroed struct. */
 void test_cluster_stop(struct test_cluster *cluster);
 
