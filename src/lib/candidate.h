@@ -51,14 +51,15 @@ struct gavel_candidate {
     struct precedence lock;
     struct candidate machine;
     bool has_ended;
-    struct registration *listing; /* the last one, for the fields that the machine does not keep */
-    size_t listing_count;
     struct metrics metrics;
 
     /* loop */
     bool is_pushed; /* the store reports changes of the group */
+    size_t jobs;    /* whose answers are still to come */
     struct timer timer;
     struct timer lapse; /* in the handle's list `lapsed` */
+    struct timer end;   /* of a mandate of a session: in its heap */
+    bool is_started;
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
@@ -106,12 +107,16 @@ void lib_candidate_demote_lapsed(struct gavel *gavel);
 /* Takes the departed out of every list and wakes those who wait for that. */
 void lib_candidate_remove_departed(struct gavel *gavel);
 
+/* The one that joined next, NULL: none; after NULL comes the first. None leaves during a pass. */
+struct gavel_candidate *lib_candidate_after(struct gavel *gavel, const struct gavel_candidate *candidate);
+
 /* The first candidate whose group shares the bucket of this one; follow next_in_bucket. Any thread. */
 struct gavel_candidate *lib_candidate_first_of(struct gavel *gavel, const char *group);
 
 /*
  * Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if a
- * candidate with this group and id exists.
+ * candidate with this group and id exists; in a store with sessions: of this
+ * group.
  */
 GAVEL_CHECKED enum gavel_status lib_candidate_enlist(struct gavel_candidate *candidate);
 

@@ -33,6 +33,7 @@
 #include "lib/loop/timers.h"
 #include "lib/loop/worker.h"
 #include "lib/publish.h"
+#include "lib/session.h"
 #include "lib/source.h"
 #include "lib/watch.h"
 #include "store/store.h"
@@ -41,7 +42,8 @@
 
 #include <pthread.h>
 
-#define MEMBER_BUCKETS 1024
+/* So many that a chain stays short with 100,000 groups; what is not used takes no memory. */
+#define MEMBER_BUCKETS 16384
 
 struct gavel {
     /* fixed once opened */
@@ -81,6 +83,8 @@ struct gavel {
     struct source wakeup; /* eventfd: commands or finished jobs */
     gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
     struct timers timers;
+    struct handle_session session;
+    struct job_queue answers; /* taken from `finished`, and not fed yet */
     struct timers lapsed; /* by deadline: mandates that are over and whose work was not told to stop yet */
     struct bell bell;
     struct source push; /* of the store, if it reports changes; not ours to close */

@@ -28,7 +28,7 @@ void metrics_call(struct metrics *metrics, const struct store_request *request, 
 static bool is_answer(enum gavel_status status)
 {
     return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
-           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE;
+           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE || status == GAVEL_ERR_SESSION_GONE;
 }
 
 static bool is_heartbeat(enum store_op op) { return op == STORE_HEARTBEAT || op == STORE_RENEW; }

@@ -402,6 +402,22 @@ enum candidate_answer {
 /* The three answers; *ret_until is when a leader's mandate ends unless renewed, else untouched. */
 enum candidate_answer candidate_answer(const struct candidate *candidate, gavel_ns now, gavel_ns *ret_until);
 
+/*
+ * The same as things stand when this is the session of the store object: with
+ * each keep-alive a mandate lasts longer, and no step tells the candidate. For
+ * a candidate of a store without sessions they differ in nothing.
+ */
+bool candidate_is_leader_in(const struct candidate *candidate, const struct store_session *session,
+                            gavel_ns now);
+enum candidate_answer candidate_answer_in(const struct candidate *candidate,
+                                          const struct store_session *session, gavel_ns now,
+                                          gavel_ns *ret_until);
+
+/* Until when that mandate lasts, in PREPARING or LEADING; *ret_stop_at is never after *ret_deadline. 0 and 0:
+ * it is over, since another session is open, or none. */
+void candidate_times_in(const struct candidate *candidate, const struct store_session *session,
+                        gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
+
 /* The epoch of the leader as last seen, ourselves included; 0 if there is none. */
 uint64_t candidate_leader_epoch(const struct candidate *candidate);
 

@@ -47,13 +47,32 @@ gavel_ns lead_term_stop_at(const struct candidate *c)
     return ends_at == NEVER ? NEVER : ends_at - ns_from_ms(c->settings.stop_grace_ms);
 }
 
-static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
+static gavel_ns deadline_within(const struct candidate *c, gavel_ns session_deadline)
 {
     ASSERT(c->has_sessions);
     ASSERT(c->mandate_session != 0);
-    c->deadline = ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+    return ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+}
+
+static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
+{
+    c->deadline = deadline_within(c, session_deadline);
     c->stop_at = c->deadline - ns_from_ms(c->settings.stop_grace_ms);
     ASSERT(c->stop_at <= c->deadline);
+}
+
+void candidate_times_in(const struct candidate *c, const struct store_session *session, gavel_ns *ret_stop_at,
+                        gavel_ns *ret_deadline)
+{
+    *ret_stop_at = c->stop_at;
+    *ret_deadline = c->deadline;
+    if (!c->has_sessions || !holds_mandate(c))
+        return;
+    *ret_stop_at = *ret_deadline = 0;
+    if (c->mandate_session != session->number)
+        return;
+    *ret_deadline = deadline_within(c, session->deadline);
+    *ret_stop_at = *ret_deadline - ns_from_ms(c->settings.stop_grace_ms);
 }
 
 void lead_follow_session(struct candidate *c)

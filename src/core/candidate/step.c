@@ -401,6 +401,34 @@ enum candidate_answer candidate_answer(const struct candidate *c, gavel_ns now, 
     return c->is_renewal_failing ? CANDIDATE_UNKNOWN_UNTIL : CANDIDATE_LEADER;
 }
 
+/* Keep-alives are sent several times in what a session lasts. */
+static bool is_silent(const struct store_session *session, gavel_ns now)
+{
+    return session->lasts != 0 && now - (session->deadline - session->lasts) > session->lasts / 2;
+}
+
+bool candidate_is_leader_in(const struct candidate *c, const struct store_session *session, gavel_ns now)
+{
+    gavel_ns stop_at, deadline;
+
+    candidate_times_in(c, session, &stop_at, &deadline);
+    return c->state == CANDIDATE_LEADING && now < stop_at;
+}
+
+enum candidate_answer candidate_answer_in(const struct candidate *c, const struct store_session *session,
+                                          gavel_ns now, gavel_ns *ret_until)
+{
+    gavel_ns stop_at, deadline;
+
+    if (!c->has_sessions)
+        return candidate_answer(c, now, ret_until);
+    if (!candidate_is_leader_in(c, session, now))
+        return CANDIDATE_NOT_LEADER;
+    candidate_times_in(c, session, &stop_at, &deadline);
+    *ret_until = stop_at;
+    return is_silent(session, now) ? CANDIDATE_UNKNOWN_UNTIL : CANDIDATE_LEADER;
+}
+
 uint64_t candidate_leader_epoch(const struct candidate *c)
 {
     if (c->state == CANDIDATE_LEADING)

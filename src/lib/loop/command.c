@@ -5,6 +5,7 @@
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
+#include "os/clock.h"
 
 #include <stdlib.h>
 
@@ -154,6 +155,8 @@ void command_run_queued(struct gavel *gavel)
     for (size_t left = gavel->commands.count; left > 0 && (command = take(&gavel->commands)); left--) {
         pthread_mutex_unlock(&gavel->mutex);
         status = run(command);
+        if (lib_session_stop_at(gavel) <= clock_now()) /* its callbacks may have taken long */
+            lib_candidate_demote_lapsed(gavel);
         pthread_mutex_lock(&gavel->mutex);
         finish(command, status);
     }

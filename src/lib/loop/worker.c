@@ -33,6 +33,18 @@ void job_queue_add(struct job_queue *queue, struct job *job)
     queue->last = job;
 }
 
+void job_queue_move(struct job_queue *from, struct job_queue *to)
+{
+    if (!from->first)
+        return;
+    if (to->last)
+        to->last->next = from->first;
+    else
+        to->first = from->first;
+    to->last = from->last;
+    *from = (struct job_queue){0};
+}
+
 void job_free(struct job *job)
 {
     if (!job)
@@ -188,6 +200,7 @@ static void free_handle(struct gavel *gavel)
 
     free_jobs(worker->queue.first);
     free_jobs(gavel->finished.first);
+    free_jobs(gavel->answers.first);
     if (worker->batch) {
         pthread_cond_destroy(&worker->wanted);
         pthread_cond_destroy(&worker->ended);
@@ -225,6 +238,7 @@ void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struc
 
     if (!job)
         return;
+    candidate->jobs++;
     job->candidate = candidate;
     job->call = call;
     job->queued_at = clock_now();
@@ -257,9 +271,13 @@ void worker_forget(struct gavel_candidate *candidate)
 {
     struct gavel *gavel = candidate->gavel;
 
+    if (candidate->jobs == 0)
+        return;
+    candidate->jobs = 0;
     pthread_mutex_lock(&gavel->mutex);
     forget_in(gavel->worker.queue.first, candidate);
     forget_in(gavel->worker.running, candidate);
     forget_in(gavel->finished.first, candidate);
+    forget_in(gavel->answers.first, candidate);
     pthread_mutex_unlock(&gavel->mutex);
 }

@@ -31,7 +31,8 @@ struct job_queue {
 };
 
 void job_queue_add(struct job_queue *queue, struct job *job);
-void job_free(struct job *job); /* with its reply; safe on NULL */
+void job_queue_move(struct job_queue *from, struct job_queue *to); /* all, behind those that are there */
+void job_free(struct job *job);                                    /* with its reply; safe on NULL */
 
 struct batch;
 
