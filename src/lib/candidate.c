@@ -258,12 +258,14 @@ void lib_candidate_feed(struct gavel_candidate *candidate, struct candidate_even
     lib_candidate_settle(candidate);
 }
 
-void lib_candidate_start(struct gavel_candidate *candidate)
+void lib_candidate_start_now(struct gavel_candidate *candidate)
 {
     struct candidate_event event = {.kind = CANDIDATE_START};
     struct gavel *gavel = candidate->gavel;
     size_t count;
 
+    if (candidate->is_started)
+        return;
     candidate->is_started = true;
     pthread_mutex_lock(&gavel->mutex);
     count = gavel->candidate_count;
@@ -284,6 +286,26 @@ void lib_candidate_start(struct gavel_candidate *candidate)
         push_join(candidate); /* before the first look, so that no change is missed */
     }
     lib_candidate_feed(candidate, &event);
+}
+
+void lib_candidate_start(struct gavel_candidate *candidate)
+{
+    struct gavel *gavel = candidate->gavel;
+
+    if (!candidate->machine.has_sessions || gavel->jobs < LIB_JOBS_WANTED)
+        lib_candidate_start_now(candidate);
+    else if (!gavel->to_start) /* else it comes after that one */
+        gavel->to_start = candidate;
+}
+
+void lib_candidate_start_waiting(struct gavel *gavel)
+{
+    while (gavel->to_start && gavel->jobs < LIB_JOBS_WANTED) {
+        struct gavel_candidate *candidate = gavel->to_start;
+
+        gavel->to_start = lib_candidate_after(gavel, candidate);
+        lib_candidate_start_now(candidate);
+    }
 }
 
 void lib_candidate_stop(struct gavel_candidate *candidate)

@@ -89,7 +89,22 @@ void lib_candidate_settle(struct gavel_candidate *candidate);
 /* Sets the timer to what is due next. */
 void lib_candidate_set_timer(struct gavel_candidate *candidate);
 
+/*
+ * In a store with sessions all candidates of a program may join, or be told of
+ * a new session, at one instant. Their calls would wait for each other until
+ * their time is over, so only some are begun with at a time.
+ */
+#define LIB_JOBS_WANTED 2048
+
+/* Starts it, or lets it wait until fewer calls are under way. Once. */
 void lib_candidate_start(struct gavel_candidate *candidate);
+
+/* Starts those that have waited, as many as may. */
+void lib_candidate_start_waiting(struct gavel *gavel);
+
+/* Starts it at once, if it was not: something else is wanted of it. */
+void lib_candidate_start_now(struct gavel_candidate *candidate);
+
 void lib_candidate_stop(struct gavel_candidate *candidate);
 void lib_candidate_doorbell(struct gavel_candidate *candidate);
 void lib_candidate_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */

@@ -84,7 +84,9 @@ struct gavel {
     gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
     struct timers timers;
     struct handle_session session;
-    struct job_queue answers; /* taken from `finished`, and not fed yet */
+    struct job_queue answers;         /* taken from `finished`, and not fed yet */
+    size_t jobs;                      /* whose answers are still to come */
+    struct gavel_candidate *to_start; /* from here on some were not started, since there was too much to do */
     struct timers lapsed; /* by deadline: mandates that are over and whose work was not told to stop yet */
     struct bell bell;
     struct source push; /* of the store, if it reports changes; not ours to close */

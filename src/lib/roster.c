@@ -83,6 +83,10 @@ static void strike_out(struct gavel_candidate *candidate)
     while (*link != candidate)
         link = &(*link)->next_in_bucket;
     *link = candidate->next_in_bucket;
+    if (gavel->to_start == candidate)
+        gavel->to_start = candidate->next;
+    if (gavel->session.to_tell == candidate)
+        gavel->session.to_tell = candidate->next;
     if (candidate->previous)
         candidate->previous->next = candidate->next;
     else

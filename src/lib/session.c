@@ -180,14 +180,17 @@ static void tell_holders(struct gavel *gavel)
     }
 }
 
-static void tell_others(struct gavel *gavel)
+void lib_session_tell_waiting(struct gavel *gavel)
 {
-    uint64_t number = gavel->session.now.number;
-    struct gavel_candidate *candidate = NULL;
+    struct handle_session *session = &gavel->session;
 
-    while ((candidate = lib_candidate_after(gavel, candidate)))
-        if (candidate->is_started && candidate->machine.session.number != number)
+    while (session->to_tell && gavel->jobs < LIB_JOBS_WANTED) {
+        struct gavel_candidate *candidate = session->to_tell;
+
+        session->to_tell = lib_candidate_after(gavel, candidate);
+        if (candidate->is_started && candidate->machine.session.number != session->now.number)
             tick(candidate);
+    }
 }
 
 /* Another session is open, or none. */
@@ -202,7 +205,8 @@ static void change(struct gavel *gavel, const struct store_session *told)
     tell_holders(gavel);
     session->is_telling = false;
     note_deadline(gavel);
-    tell_others(gavel);
+    session->to_tell = lib_candidate_after(gavel, NULL);
+    lib_session_tell_waiting(gavel);
 }
 
 /* The store shows a group. */

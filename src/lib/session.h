@@ -15,7 +15,9 @@
  *
  * When a session is lost, gavel_is_leader() turns false for all groups at once.
  * The leaders are told one after the other, earliest stop first; until the last
- * of them was told, watchdog and guard go by the deadline of that session.
+ * of them was told, watchdog and guard go by the deadline of that session. The
+ * others have nothing to lose. They are told as their calls can be made; should
+ * the next session come before, they are told of that one.
  */
 #ifndef LIB_SESSION_H
 #define LIB_SESSION_H
@@ -48,7 +50,8 @@ struct handle_session {
     struct store_news *queue; /* a ring */
     size_t first;
     size_t count;
-    bool has_another; /* in the queue there is news of another session */
+    bool has_another;                /* in the queue there is news of another session */
+    struct gavel_candidate *to_tell; /* from here on some that do not lead were not told of the session */
 };
 
 /* Makes room for it, if the store has sessions. ERR_NO_MEMORY, ERR_IO. The second is safe on a half-built
@@ -72,6 +75,9 @@ GAVEL_CHECKED enum gavel_status lib_session_reserve(struct gavel *gavel, size_t 
  * comes back soon. Ends the mandates whose time is over meanwhile.
  */
 bool lib_session_take_news(struct gavel *gavel);
+
+/* Tells others of the session that is open, as many as may begin with it. */
+void lib_session_tell_waiting(struct gavel *gavel);
 
 /* Takes in only later deadlines. */
 void lib_session_look_ahead(struct gavel *gavel);

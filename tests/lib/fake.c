@@ -125,6 +125,7 @@ static enum gavel_status release(struct fake *fake, const struct store_request *
         group->has_joined = group->is_standing = false;
     end_mandate(fake, group, request->record.loss);
     group->record.done = request->record.done;
+    settle(fake, group, request->record.holder);
     return GAVEL_OK;
 }
 

@@ -38,6 +38,7 @@ static struct gavel_settings with_grace(gavel_ms grace_ms)
     settings.lease_ms = LEASE_MS;
     settings.stop_grace_ms = grace_ms;
     settings.stop_margin_ms = 500;
+    settings.call_timeout_ms = 20000; /* many wait for their turn */
     return settings;
 }
 
@@ -183,6 +184,18 @@ static bool lasts_longer(void *argument)
     return gavel_answer(led->candidate, &until) == GAVEL_LEADER && until > led->until;
 }
 
+/* Nothing of it is under way, and nothing is due by time. */
+static bool is_idle(void *argument)
+{
+    struct led *led = argument;
+    bool is_idle;
+
+    precedence_lock(&led->candidate->lock);
+    is_idle = candidate_wake_at(&led->candidate->machine) == NEVER;
+    precedence_unlock(&led->candidate->lock);
+    return is_idle;
+}
+
 static bool is_unsure(void *argument)
 {
     struct led *led = argument;
@@ -206,6 +219,7 @@ static void test_keep_alive_prolongs_without_a_step(void **state)
     assert_int_equal(led.until, led.fake.session.deadline - ns_from_ms(3000));
     assert_int_equal(gavel_leader(led.candidate, &leader), GAVEL_OK);
     assert_true(leader.is_self);
+    assert_true(comes_true(is_idle, &led, LIMIT_MS));
     requests = fake_count(&led.fake, &led.fake.requests);
     for (int i = 0; i < 5; i++) {
         gavel_ns known;
@@ -558,8 +572,8 @@ static void crowd_join(struct crowd *crowd, size_t i, gavel_ms grace_ms)
     options.candidate = "x";
     options.settings = &settings;
     options.overrun = GAVEL_OVERRUN_REPORT; /* on a slow machine it may take long; the order stands */
-    options.subscriber = (struct gavel_subscriber){
-        .on_elected = member_elected, .on_demoted = member_demoted, .user = member};
+    options.subscriber =
+        (struct gavel_subscriber){.on_elected = member_elected, .on_demoted = member_demoted, .user = member};
     assert_int_equal(gavel_join(crowd->gavel, &options, &member->candidate, NULL), GAVEL_OK);
 }
 
@@ -666,8 +680,9 @@ static void note_overrun(struct gavel_candidate *candidate, const struct gavel_e
     pthread_mutex_unlock(&hanging->recorder.mutex);
 }
 
-static struct gavel_candidate *join_hanging(struct gavel *gavel, const char *group, enum gavel_overrun overrun,
-                                            gavel_ms grace_ms, struct hanging *hanging)
+static struct gavel_candidate *join_hanging(struct gavel *gavel, const char *group,
+                                            enum gavel_overrun overrun, gavel_ms grace_ms,
+                                            struct hanging *hanging)
 {
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_settings settings = with_grace(grace_ms);

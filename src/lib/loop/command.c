@@ -91,10 +91,14 @@ static enum gavel_status run(struct command *command)
     struct gavel_candidate *candidate = command->candidate;
     struct candidate_event event = {0};
 
-    switch (command->kind) {
-    case COMMAND_START:
+    if (command->kind == COMMAND_START) {
         lib_candidate_start(candidate);
         return GAVEL_OK;
+    }
+    lib_candidate_start_now(candidate);
+    switch (command->kind) {
+    case COMMAND_START:
+        break;
     case COMMAND_STOP:
         lib_candidate_stop(candidate);
         return GAVEL_OK;

@@ -132,6 +132,7 @@ static void feed_answers(struct gavel *gavel)
         gavel->answers.first = job->next;
         if (!job->next)
             gavel->answers.last = NULL;
+        gavel->jobs--;
         if (job->candidate) { /* only this thread sets it to NULL */
             job->candidate->jobs--;
             lib_candidate_reply(job->candidate, job);
@@ -165,6 +166,8 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     }
     command_run_queued(gavel);
     take_in_finished(gavel);
+    lib_session_tell_waiting(gavel);
+    lib_candidate_start_waiting(gavel);
     lib_candidate_demote_lapsed(gavel);
     run_due(gavel);
     worker_flush(gavel);

@@ -239,6 +239,7 @@ void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struc
     if (!job)
         return;
     candidate->jobs++;
+    gavel->jobs++;
     job->candidate = candidate;
     job->call = call;
     job->queued_at = clock_now();
