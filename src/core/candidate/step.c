@@ -4,7 +4,7 @@
 
 #include "core/candidate/internal.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Obey a doorbell at most so often; more of them, true or forged, cost nothing. */
@@ -29,8 +29,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     memcpy(c->id, config->id, strlen(config->id) + 1);
     if (config->address && strlen(config->address) <= ADDRESS_MAX_BYTES)
         memcpy(c->address, config->address, strlen(config->address) + 1);
-    (void)snprintf(c->store, sizeof c->store, "%s",
-                   config->store && *config->store ? config->store : "the store"); /* cut if it is long */
+    c->store = config->store && *config->store ? config->store : "the store";
     c->settings = config->settings;
     c->clock = config->clock;
     c->process = config->process;
@@ -52,8 +51,15 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
 
 void candidate_done(struct candidate *c)
 {
-    if (c)
-        peers_done(&c->peers);
+    if (!c)
+        return;
+    peers_done(&c->peers);
+    free(c->trouble);
+    free(c->stop_message);
+    free(c->successor);
+    free(c->wish_successor);
+    free(c->ask_successor);
+    c->trouble = c->stop_message = c->successor = c->wish_successor = c->ask_successor = NULL;
 }
 
 static bool takes_part(const struct candidate *c)
@@ -137,17 +143,17 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
         c->wish_force = force;
         c->is_wish_recorded = false;
         c->wish_at = c->now;
-        memmove(c->wish_successor, desired, strlen(desired) + 1);
+        if (!keep_name(&c->wish_successor, desired))
+            c->wish_epoch = 0;
         lead_consider_handover(c);
         return;
     }
     c->look_at = ns_min(c->look_at, c->now);
     if (is_led_by_other && (is_named ? strcmp(desired, c->seen.record.holder) != 0 : force)) {
-        c->has_ask = true;
+        c->has_ask = keep_name(&c->ask_successor, desired);
         c->ask_epoch = c->seen.record.epoch;
         c->ask_at = c->now;
         c->ask_force = force;
-        memmove(c->ask_successor, desired, strlen(desired) + 1);
     }
 }
 
