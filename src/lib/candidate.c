@@ -331,14 +331,16 @@ void lib_candidate_reply(struct gavel_candidate *candidate, struct job *job)
     struct candidate_event event = {.kind = CANDIDATE_REPLY};
     gavel_ns took = clock_now() - job->queued_at;
 
+    if (!job->reply)
+        return; /* as if it had not come: the candidate gives the call up */
     precedence_lock_first(&candidate->lock);
-    metrics_reply(&candidate->metrics, &job->request, job->reply.status, took,
+    metrics_reply(&candidate->metrics, job->op, job->reply->status, took,
                   awaits(&candidate->machine, job->call));
     if (awaits(&candidate->machine, job->call))
-        metrics_silent(&candidate->metrics, &job->reply);
+        metrics_silent(&candidate->metrics, job->reply);
     precedence_unlock(&candidate->lock);
     event.reply.call = job->call;
-    event.reply.reply = &job->reply;
+    event.reply.reply = job->reply;
     lib_candidate_feed(candidate, &event);
 }
 

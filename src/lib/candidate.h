@@ -30,8 +30,8 @@
 struct gavel_candidate {
     /* fixed once joined */
     struct gavel *gavel;
-    char group[NAME_MAX_BYTES + 1];
-    char id[NAME_MAX_BYTES + 1];
+    const char *group; /* as the machine has it; it does not change */
+    const char *id;
     bool is_single; /* enabled = false: no election, always leader; the machine is not used */
     struct published *published;
     struct on_death_entry *on_death_entry; /* NULL without a guard; the loop writes it */

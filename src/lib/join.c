@@ -90,8 +90,8 @@ static enum gavel_status init_machine(struct gavel_candidate *candidate,
         status = candidate_init(&candidate->machine, &config, error);
     if (status != GAVEL_OK)
         return status;
-    memcpy(candidate->group, candidate->machine.group, sizeof candidate->group);
-    memcpy(candidate->id, candidate->machine.id, sizeof candidate->id);
+    candidate->group = candidate->watchdog_entry.group = candidate->machine.group;
+    candidate->id = candidate->machine.id;
     return GAVEL_OK;
 }
 
@@ -120,7 +120,6 @@ static struct gavel_candidate *candidate_new(struct gavel *gavel, const struct g
     candidate->is_single = !options->enabled;
     candidate->timer = candidate->lapse = candidate->end = (struct timer){.at = NEVER, .index = TIMER_OUT};
     candidate->watchdog_entry = (struct watchdog_entry)WATCHDOG_ENTRY_INIT;
-    candidate->watchdog_entry.group = candidate->group;
     candidate->watchdog_entry.report = options->overrun == GAVEL_OVERRUN_REPORT ? report_overrun : NULL;
     candidate->start_command = (struct command){.kind = COMMAND_START, .candidate = candidate};
     candidate->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = candidate};

@@ -210,10 +210,11 @@ enum gavel_status gavel_candidates(struct gavel_candidate *candidate, struct gav
 void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics)
 {
     struct gavel_candidate *locked = lock(candidate);
-    struct metrics metrics = locked->metrics;
+    struct metrics_copy copy;
 
+    metrics_copy(&locked->metrics, &copy);
     unlock(locked);
-    metrics_fill(&metrics, ret_metrics); /* sorts, which nobody should wait for */
+    metrics_fill(&copy, ret_metrics);
 }
 
 void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker)

@@ -9,12 +9,23 @@
 
 #include <stdlib.h>
 
+/* Those that are part of a candidate do without. */
+struct long_command {
+    struct command command; /* first, so that freeing it frees the whole */
+    struct outcome outcome;
+    char name[NAME_MAX_BYTES + 1];
+};
+
 struct command *command_new(enum command_kind kind, struct gavel_candidate *candidate)
 {
-    struct command *command = calloc(1, sizeof *command);
+    struct long_command *whole = calloc(1, sizeof *whole);
+    struct command *command;
 
-    if (!command)
+    if (!whole)
         return NULL;
+    command = &whole->command;
+    command->name = whole->name;
+    command->outcome = &whole->outcome;
     command->kind = kind;
     command->candidate = candidate;
     command->is_allocated = true;
@@ -119,7 +130,7 @@ static enum gavel_status run(struct command *command)
         break;
     case COMMAND_OUTCOME:
         event.kind = CANDIDATE_OUTCOME;
-        event.outcome = command->outcome;
+        event.outcome = *command->outcome;
         break;
     case COMMAND_ENSURE:
         event.kind = CANDIDATE_ENSURE;
