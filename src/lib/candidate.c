@@ -314,6 +314,7 @@ void lib_candidate_stop(struct gavel_candidate *candidate)
 
     event.stop.loss = atomic_load(&candidate->gavel->loss);
     candidate->is_leaving = true;
+    candidate->is_started = true; /* who still waits for that has nothing to end */
     if (candidate->is_single && !candidate->has_ended)
         single_stop(candidate);
     lib_candidate_feed(candidate, &event);

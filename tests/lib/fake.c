@@ -183,6 +183,8 @@ static void run(struct store *store, const struct store_request *requests, struc
     struct fake *fake = ((struct fake_store *)store)->fake;
 
     pthread_mutex_lock(&fake->mutex);
+    while (fake->hangs)
+        pthread_cond_wait(&fake->gone_on, &fake->mutex);
     if ((int)count > fake->largest_batch)
         fake->largest_batch = (int)count;
     for (size_t i = 0; i < count; i++)
@@ -269,6 +271,7 @@ void fake_begin(struct fake *fake, size_t groups)
 {
     *fake = (struct fake){.lasts_ms = 60000, .capacity = 2 * groups, .fd = wakeup_open()};
     pthread_mutex_init(&fake->mutex, NULL);
+    pthread_cond_init(&fake->gone_on, NULL);
     fake->groups = calloc(fake->capacity, sizeof *fake->groups);
     assert_non_null(fake->groups);
     assert_true(fake->fd >= 0);
@@ -285,6 +288,7 @@ void fake_end(struct fake *fake)
     }
     free(fake->groups);
     wakeup_close(&fake->fd);
+    pthread_cond_destroy(&fake->gone_on);
     pthread_mutex_destroy(&fake->mutex);
 }
 
@@ -332,6 +336,25 @@ void fake_give_away(struct fake *fake, const char *name)
     strcpy(group->record.holder, "other");
     group->session = 0;
     pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_go_on(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->mutex);
+    fake->hangs = false;
+    pthread_cond_broadcast(&fake->gone_on);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+bool fake_has_heard_of(struct fake *fake, const char *group)
+{
+    bool has_heard = false;
+
+    pthread_mutex_lock(&fake->mutex);
+    for (size_t i = 0; i < fake->capacity; i++)
+        has_heard |= strcmp(fake->groups[i].name, group) == 0;
+    pthread_mutex_unlock(&fake->mutex);
+    return has_heard;
 }
 
 int fake_count(struct fake *fake, const int *counter)

@@ -34,8 +34,11 @@ struct fake {
     /* what the test says, before the store is opened */
     enum gavel_status refusal; /* of store_open_session() */
     bool waits;                /* no session opens by itself */
-    gavel_ms lasts_ms;         /* of one; it is not kept alive by itself */
-    uint64_t reopens_in_reply; /* the next heartbeat is answered in this session, which was opened just before */
+    bool hangs;                /* calls are not answered until fake_go_on() */
+    pthread_cond_t gone_on;
+    gavel_ms lasts_ms; /* of one; it is not kept alive by itself */
+    uint64_t
+        reopens_in_reply; /* the next heartbeat is answered in this session, which was opened just before */
 
     /* what was seen */
     struct store_session_options options;
@@ -65,6 +68,10 @@ void fake_show(struct fake *fake, const char *group);
 void fake_hint(struct fake *fake, const char *group);
 /* Somebody else holds the mandate. */
 void fake_give_away(struct fake *fake, const char *group);
+
+void fake_go_on(struct fake *fake);
+/* Whether any call about it has come. */
+bool fake_has_heard_of(struct fake *fake, const char *group);
 
 int fake_count(struct fake *fake, const int *counter);
 

@@ -416,6 +416,30 @@ static void test_handle_is_closed_without_a_session(void **state)
     assert_int_equal(led.recorder.demoted, 1);
 }
 
+static void test_who_waits_to_start_can_leave(void **state)
+{
+    struct gavel_settings settings = with_grace(2500);
+    struct gavel_candidate *candidate = NULL;
+    struct gavel *gavel;
+    struct fake fake;
+    char group[16];
+
+    (void)state;
+    fake_begin(&fake, 5000);
+    fake.hangs = true; /* so that only some are begun with */
+    gavel = open_fake(NULL);
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(group, sizeof group, "g%d", i);
+        assert_int_equal(try_join(gavel, group, "x", &settings, &candidate, NULL), GAVEL_OK);
+    }
+    assert_int_equal(gavel_leave(candidate), GAVEL_OK); /* the last one */
+    fake_go_on(&fake);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_true(fake_has_heard_of(&fake, "g0"));
+    assert_false(fake_has_heard_of(&fake, group));
+    fake_end(&fake);
+}
+
 /* What a guard reads of a mandate while the work of it runs, and while it stops. */
 struct guarded {
     struct led led;
@@ -818,6 +842,7 @@ int main(void)
         cmocka_unit_test(test_hint_makes_it_look),
         cmocka_unit_test(test_answer_is_fed_after_the_news_before_it),
         cmocka_unit_test(test_handle_is_closed_without_a_session),
+        cmocka_unit_test(test_who_waits_to_start_can_leave),
         cmocka_unit_test(test_guard_reads_the_deadline_of_the_session),
         cmocka_unit_test(test_all_groups_of_a_lost_session_are_told_earliest_stop_first),
         cmocka_unit_test(test_all_groups_of_a_session_that_lapses_are_told_once),

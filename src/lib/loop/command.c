@@ -106,7 +106,8 @@ static enum gavel_status run(struct command *command)
         lib_candidate_start(candidate);
         return GAVEL_OK;
     }
-    lib_candidate_start_now(candidate);
+    if (command->kind != COMMAND_STOP)
+        lib_candidate_start_now(candidate);
     switch (command->kind) {
     case COMMAND_START:
         break;
