@@ -390,7 +390,7 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_candidates(struct gavel_candidat
 struct gavel_metrics {
     uint64_t heartbeats; /* that succeeded */
     uint64_t heartbeat_failures;
-    uint64_t elections; /* that this candidate took part in by claiming; 0 where the store grants (SESSIONS) */
+    uint64_t elections; /* that this candidate took part in by claiming; 0 in a store with sessions */
     uint64_t elections_won;
     int64_t election_last_us; /* how long the last one won took, from vacancy noticed to leading */
     uint64_t leader_changes;  /* seen */

@@ -34,8 +34,7 @@ static struct gavel_candidate *lock(const struct gavel_candidate *candidate)
 
 static void unlock(struct gavel_candidate *locked) { precedence_unlock(&locked->lock); }
 
-/* That of the handle at this instant; zeroes in a store without sessions. The loop writes it without a lock.
- */
+/* That of the handle, which the loop writes without a lock; zeroes in a store without sessions. */
 static struct store_session session_of(const struct gavel_candidate *candidate)
 {
     const struct published_session *published = candidate->gavel->session.published;

@@ -8,8 +8,6 @@
 #include "os/clock.h"
 #include "os/wakeup.h"
 
-#include "harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -365,4 +363,41 @@ int fake_count(struct fake *fake, const int *counter)
     count = *counter;
     pthread_mutex_unlock(&fake->mutex);
     return count;
+}
+
+struct gavel_settings fake_settings(gavel_ms grace_ms)
+{
+    struct gavel_settings settings = quick_settings();
+
+    settings.lease_ms = FAKE_LEASE_MS;
+    settings.stop_grace_ms = grace_ms;
+    settings.stop_margin_ms = 500;
+    settings.call_timeout_ms = 20000; /* many wait for their turn */
+    return settings;
+}
+
+struct gavel *fake_gavel(struct on_death *on_death)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_error error = {0};
+    struct gavel *gavel = NULL;
+
+    options.store = FAKE_URL;
+    options.doorbell = "";
+    if ((on_death ? gavel_open_guarded(&options, on_death, &gavel, &error)
+                  : gavel_open(&options, &gavel, &error)) != GAVEL_OK)
+        fail_msg("cannot open: %s", error.message);
+    return gavel;
+}
+
+enum gavel_status fake_join(struct gavel *gavel, const char *group, const char *id,
+                            const struct gavel_settings *settings, struct gavel_candidate **ret_candidate,
+                            struct gavel_error *error)
+{
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+
+    options.group = group;
+    options.candidate = id;
+    options.settings = settings;
+    return gavel_join(gavel, &options, ret_candidate, error);
 }

@@ -8,11 +8,14 @@
 #ifndef TESTS_LIB_FAKE_H
 #define TESTS_LIB_FAKE_H
 
+#include "harness.h"
+#include "lib/guard/on_death.h"
 #include "store/store.h"
 
 #include <pthread.h>
 
 #define FAKE_URL "fake:"
+#define FAKE_LEASE_MS 60000 /* of fake_settings() */
 
 struct fake_group {
     char name[NAME_MAX_BYTES + 1];
@@ -74,5 +77,14 @@ void fake_go_on(struct fake *fake);
 bool fake_has_heard_of(struct fake *fake, const char *group);
 
 int fake_count(struct fake *fake, const int *counter);
+
+/* Those of a patient candidate. */
+struct gavel_settings fake_settings(gavel_ms grace_ms);
+/* Opens the store or fails the test; with on_death: gavel_open_guarded(). */
+struct gavel *fake_gavel(struct on_death *on_death);
+/* Joins without a subscriber; the error is the caller's. */
+enum gavel_status fake_join(struct gavel *gavel, const char *group, const char *id,
+                            const struct gavel_settings *settings, struct gavel_candidate **ret_candidate,
+                            struct gavel_error *error);
 
 #endif

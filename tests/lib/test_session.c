@@ -6,72 +6,19 @@
  */
 #include "fake.h"
 
-#include "harness.h"
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "os/clock.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define LEASE_MS 60000
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    while (nanosleep(&t, &t) < 0)
-        continue;
-}
-
-/* A minute, of which the work may take `grace` and the margin the rest to stop. */
-static struct gavel_settings with_grace(gavel_ms grace_ms)
-{
-    struct gavel_settings settings = quick_settings();
-
-    settings.lease_ms = LEASE_MS;
-    settings.stop_grace_ms = grace_ms;
-    settings.stop_margin_ms = 500;
-    settings.call_timeout_ms = 20000; /* many wait for their turn */
-    return settings;
-}
-
-static struct gavel *open_fake(struct on_death *on_death)
-{
-    struct gavel_options options = GAVEL_OPTIONS_INIT;
-    struct gavel_error error = {0};
-    struct gavel *gavel = NULL;
-
-    options.store = FAKE_URL;
-    options.doorbell = "";
-    if ((on_death ? gavel_open_guarded(&options, on_death, &gavel, &error)
-                  : gavel_open(&options, &gavel, &error)) != GAVEL_OK)
-        fail_msg("cannot open: %s", error.message);
-    return gavel;
-}
-
-/* Joins without a word; the error is the caller's. */
-static enum gavel_status try_join(struct gavel *gavel, const char *group, const char *id,
-                                  const struct gavel_settings *settings,
-                                  struct gavel_candidate **ret_candidate, struct gavel_error *error)
-{
-    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
-
-    options.group = group;
-    options.candidate = id;
-    options.settings = settings;
-    return gavel_join(gavel, &options, ret_candidate, error);
-}
 
 static void test_first_to_join_begins_the_session(void **state)
 {
-    struct gavel_settings settings = with_grace(2500), other;
+    struct gavel_settings settings = fake_settings(2500), other;
     struct gavel_candidate *candidate = NULL;
     struct gavel_error error = {0};
     struct gavel *gavel;
@@ -79,26 +26,26 @@ static void test_first_to_join_begins_the_session(void **state)
 
     (void)state;
     fake_begin(&fake, 8);
-    gavel = open_fake(NULL);
+    gavel = fake_gavel(NULL);
     assert_int_equal(fake.opened, 0);
-    assert_int_equal(try_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
     assert_int_equal(fake.opened, 1);
-    assert_int_equal(fake.options.lease_ms, LEASE_MS);
+    assert_int_equal(fake.options.lease_ms, FAKE_LEASE_MS);
     assert_int_equal(fake.options.drift_ppm, settings.drift_ppm);
     assert_true(fake.options.names_process);
     assert_null(fake.options.key);
-    assert_int_equal(try_join(gavel, "b", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "b", "x", &settings, &candidate, &error), GAVEL_OK);
     other = settings;
     other.lease_ms += 1000;
-    assert_int_equal(try_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(fake_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "61000 ms"));
     assert_non_null(strstr(error.message, "open another handle"));
     other = settings;
     other.drift_ppm++;
-    assert_int_equal(try_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(fake_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "drift_ppm"));
     other.drift_ppm -= 2; /* the session is more careful */
-    assert_int_equal(try_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "c", "x", &other, &candidate, &error), GAVEL_OK);
     assert_int_equal(fake.opened, 1);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     fake_end(&fake);
@@ -106,7 +53,7 @@ static void test_first_to_join_begins_the_session(void **state)
 
 static void test_store_without_a_session_for_us_refuses_the_join(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_candidate *candidate = NULL;
     struct gavel_error error = {0};
     struct gavel *gavel;
@@ -115,11 +62,11 @@ static void test_store_without_a_session_for_us_refuses_the_join(void **state)
     (void)state;
     fake_begin(&fake, 8);
     fake.refusal = GAVEL_ERR_INVALID;
-    gavel = open_fake(NULL);
-    assert_int_equal(try_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_ERR_INVALID);
+    gavel = fake_gavel(NULL);
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_ERR_INVALID);
     assert_null(candidate);
     fake.refusal = GAVEL_OK;
-    assert_int_equal(try_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     fake_end(&fake);
 }
@@ -127,7 +74,7 @@ static void test_store_without_a_session_for_us_refuses_the_join(void **state)
 static void test_handle_is_in_a_group_once(void **state)
 {
     struct gavel_join_options single = GAVEL_JOIN_OPTIONS_INIT;
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_candidate *candidate = NULL, *other = NULL;
     struct gavel_error error = {0};
     struct gavel *gavel;
@@ -135,16 +82,16 @@ static void test_handle_is_in_a_group_once(void **state)
 
     (void)state;
     fake_begin(&fake, 8);
-    gavel = open_fake(NULL);
-    assert_int_equal(try_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
-    assert_int_equal(try_join(gavel, "a", "y", &settings, &other, &error), GAVEL_ERR_STATE);
+    gavel = fake_gavel(NULL);
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "a", "y", &settings, &other, &error), GAVEL_ERR_STATE);
     assert_non_null(strstr(error.message, "open another handle"));
     single.group = "a";
     single.candidate = "y";
     single.enabled = false; /* which is not in the group of that store */
     assert_int_equal(gavel_join(gavel, &single, &other, &error), GAVEL_OK);
     assert_int_equal(gavel_leave(candidate), GAVEL_OK);
-    assert_int_equal(try_join(gavel, "a", "z", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "a", "z", &settings, &candidate, &error), GAVEL_OK);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     fake_end(&fake);
 }
@@ -164,7 +111,7 @@ static void led_begin(struct led *led, gavel_ms lasts_ms, const struct gavel_set
     fake_begin(&led->fake, 8);
     led->fake.lasts_ms = lasts_ms;
     recorder_init(&led->recorder);
-    led->gavel = open_fake(on_death);
+    led->gavel = fake_gavel(on_death);
     led->candidate = join_group(led->gavel, "jobs", "x", settings, &led->recorder);
     assert_true(recorder_sees(&led->recorder, &led->recorder.elected, 1, LIMIT_MS));
 }
@@ -205,13 +152,13 @@ static bool is_unsure(void *argument)
 
 static void test_keep_alive_prolongs_without_a_step(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_leader_info leader;
     struct led led;
     int requests;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     assert_true(led.recorder.was_leader_when_elected);
     assert_true(gavel_is_leader(led.candidate));
     assert_int_equal(gavel_epoch(led.candidate), led.recorder.epoch);
@@ -238,7 +185,7 @@ static void test_keep_alive_prolongs_without_a_step(void **state)
 
 static void test_answer_is_unknown_when_keep_alives_fail(void **state)
 {
-    struct gavel_settings settings = with_grace(1000);
+    struct gavel_settings settings = fake_settings(1000);
     struct led led;
 
     (void)state;
@@ -252,7 +199,7 @@ static void test_answer_is_unknown_when_keep_alives_fail(void **state)
 
 static void test_session_that_lapses_ends_the_mandate_in_time(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct led led;
 
     (void)state;
@@ -267,13 +214,13 @@ static void test_session_that_lapses_ends_the_mandate_in_time(void **state)
 
 static void test_child_is_never_a_leader(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct led led;
     int status;
     pid_t pid;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     pid = fork();
     if (pid == 0)
         _exit(gavel_is_leader(led.candidate) ? 1 : 0);
@@ -286,13 +233,13 @@ static void test_child_is_never_a_leader(void **state)
 
 static void test_lost_session_ends_the_mandate_and_another_gives_a_new_one(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_leader_info leader;
     struct led led;
     uint64_t epoch;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     epoch = gavel_epoch(led.candidate);
     fake_open(&led.fake, 0);
     assert_true(recorder_sees(&led.recorder, &led.recorder.demoted, 1, LIMIT_MS));
@@ -308,11 +255,11 @@ static void test_lost_session_ends_the_mandate_and_another_gives_a_new_one(void 
 
 static void test_two_sessions_at_once_are_shown_in_order(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct led led;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     pthread_mutex_lock(&led.gavel->mutex); /* the loop cannot take in the one before the other is there */
     fake_open(&led.fake, 0);
     fake_open(&led.fake, 2);
@@ -328,12 +275,12 @@ static void test_two_sessions_at_once_are_shown_in_order(void **state)
 
 static void test_record_of_another_leader_supersedes(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_leader_info leader;
     struct led led;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     fake_give_away(&led.fake, "jobs");
     fake_show(&led.fake, "jobs");
     assert_true(recorder_sees(&led.recorder, &led.recorder.demoted, 1, LIMIT_MS));
@@ -346,11 +293,11 @@ static void test_record_of_another_leader_supersedes(void **state)
 
 static void test_hint_makes_it_look(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct led led;
 
     (void)state;
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     fake_give_away(&led.fake, "jobs");
     fake_hint(&led.fake, "jobs");
     assert_true(recorder_sees(&led.recorder, &led.recorder.demoted, 1, LIMIT_MS));
@@ -371,7 +318,7 @@ static bool has_finished_job(void *argument)
 
 static void test_answer_is_fed_after_the_news_before_it(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel_candidate *candidate = NULL;
     struct gavel *gavel = NULL;
@@ -383,7 +330,7 @@ static void test_answer_is_fed_after_the_news_before_it(void **state)
     options.doorbell = "";
     options.threaded = false;
     assert_int_equal(gavel_open(&options, &gavel, NULL), GAVEL_OK);
-    assert_int_equal(try_join(gavel, "jobs", "x", &settings, &candidate, NULL), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "jobs", "x", &settings, &candidate, NULL), GAVEL_OK);
     fake.reopens_in_reply = 2; /* the heartbeat is sent in session 1 */
     assert_int_equal(gavel_dispatch(gavel), GAVEL_OK);
     assert_true(comes_true(has_finished_job, gavel, LIMIT_MS));
@@ -397,7 +344,7 @@ static void test_answer_is_fed_after_the_news_before_it(void **state)
 
 static void test_handle_is_closed_without_a_session(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel *gavel;
     struct fake fake;
     struct led led;
@@ -405,11 +352,11 @@ static void test_handle_is_closed_without_a_session(void **state)
     (void)state;
     fake_begin(&fake, 8);
     fake.waits = true;
-    gavel = open_fake(NULL);
+    gavel = fake_gavel(NULL);
     (void)join_group(gavel, "jobs", "x", &settings, NULL);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     fake_end(&fake);
-    led_begin(&led, LEASE_MS, &settings, NULL);
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
     led.recorder.hang_ms = 200;
     fake_open(&led.fake, 0);
     led_end(&led); /* maybe while the work stops */
@@ -418,7 +365,7 @@ static void test_handle_is_closed_without_a_session(void **state)
 
 static void test_who_waits_to_start_can_leave(void **state)
 {
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct gavel_candidate *candidate = NULL;
     struct gavel *gavel;
     struct fake fake;
@@ -427,10 +374,10 @@ static void test_who_waits_to_start_can_leave(void **state)
     (void)state;
     fake_begin(&fake, 5000);
     fake.hangs = true; /* so that only some are begun with */
-    gavel = open_fake(NULL);
+    gavel = fake_gavel(NULL);
     for (int i = 0; i < 5000; i++) {
         (void)snprintf(group, sizeof group, "g%d", i);
-        assert_int_equal(try_join(gavel, group, "x", &settings, &candidate, NULL), GAVEL_OK);
+        assert_int_equal(fake_join(gavel, group, "x", &settings, &candidate, NULL), GAVEL_OK);
     }
     assert_int_equal(gavel_leave(candidate), GAVEL_OK); /* the last one */
     fake_go_on(&fake);
@@ -475,12 +422,12 @@ static bool guard_knows_more(void *argument)
 static void test_guard_reads_the_deadline_of_the_session(void **state)
 {
     struct gavel_subscriber subscriber = {.on_demoted = read_while_stopping};
-    struct gavel_settings settings = with_grace(2500);
+    struct gavel_settings settings = fake_settings(2500);
     struct guarded guarded = {0};
 
     (void)state;
     assert_int_equal(on_death_new(8, &guarded.on_death), GAVEL_OK);
-    led_begin(&guarded.led, LEASE_MS, &settings, guarded.on_death);
+    led_begin(&guarded.led, FAKE_LEASE_MS, &settings, guarded.on_death);
     assert_false(guarded.led.fake.options.names_process);
     assert_ptr_equal(guarded.led.fake.options.key, &guarded.on_death->key);
     subscriber.user = &guarded;
@@ -502,333 +449,9 @@ static void test_guard_reads_the_deadline_of_the_session(void **state)
     on_death_free(guarded.on_death);
 }
 
-/* ---- many groups, whose sessions end at once ---- */
-
-#define MANY 10000
-
-struct member {
-    struct crowd *crowd;
-    struct gavel_candidate *candidate;
-    gavel_ms grace_ms;
-    gavel_ms hang_ms; /* in on_demoted */
-    int place;        /* among those that were told to stop */
-};
-
-struct crowd {
-    struct fake fake;
-    struct gavel *gavel;
-    struct member *members;
-    size_t count;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int led;
-    int demoted;
-    bool some_led_still; /* when the first was told */
-};
-
-static void member_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
-{
-    struct crowd *crowd = ((struct member *)user)->crowd;
-
-    (void)candidate;
-    (void)epoch;
-    pthread_mutex_lock(&crowd->mutex);
-    crowd->led++;
-    pthread_cond_broadcast(&crowd->changed);
-    pthread_mutex_unlock(&crowd->mutex);
-}
-
-static void member_demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
-{
-    struct member *member = user;
-    struct crowd *crowd = member->crowd;
-
-    (void)candidate;
-    (void)reason;
-    pthread_mutex_lock(&crowd->mutex);
-    if (crowd->demoted == 0)
-        for (size_t i = 0; i < crowd->count; i++)
-            crowd->some_led_still |= gavel_is_leader(crowd->members[i].candidate);
-    member->place = ++crowd->demoted;
-    pthread_cond_broadcast(&crowd->changed);
-    pthread_mutex_unlock(&crowd->mutex);
-    if (member->hang_ms > 0)
-        pause_ms(member->hang_ms);
-}
-
-static bool crowd_sees(struct crowd *crowd, const int *counter, int least)
-{
-    struct timespec until;
-    bool is_seen;
-
-    (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
-    until.tv_sec += LIMIT_MS / 1000;
-    pthread_mutex_lock(&crowd->mutex);
-    while (*counter < least && pthread_cond_timedwait(&crowd->changed, &crowd->mutex, &until) == 0)
-        continue;
-    is_seen = *counter >= least;
-    pthread_mutex_unlock(&crowd->mutex);
-    return is_seen;
-}
-
-static void crowd_open(struct crowd *crowd, size_t count, gavel_ms lasts_ms)
-{
-    *crowd = (struct crowd){.count = count};
-    pthread_mutex_init(&crowd->mutex, NULL);
-    pthread_cond_init(&crowd->changed, NULL);
-    fake_begin(&crowd->fake, count);
-    crowd->fake.lasts_ms = lasts_ms;
-    crowd->members = calloc(count, sizeof *crowd->members);
-    assert_non_null(crowd->members);
-    crowd->gavel = open_fake(NULL);
-}
-
-static void crowd_join(struct crowd *crowd, size_t i, gavel_ms grace_ms)
-{
-    struct gavel_settings settings = with_grace(grace_ms);
-    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
-    struct member *member = &crowd->members[i];
-    char group[16];
-
-    (void)snprintf(group, sizeof group, "g%zu", i);
-    *member = (struct member){.crowd = crowd, .grace_ms = grace_ms};
-    options.group = group;
-    options.candidate = "x";
-    options.settings = &settings;
-    options.overrun = GAVEL_OVERRUN_REPORT; /* on a slow machine it may take long; the order stands */
-    options.subscriber =
-        (struct gavel_subscriber){.on_elected = member_elected, .on_demoted = member_demoted, .user = member};
-    assert_int_equal(gavel_join(crowd->gavel, &options, &member->candidate, NULL), GAVEL_OK);
-}
-
-static void crowd_close(struct crowd *crowd)
-{
-    assert_int_equal(gavel_close(crowd->gavel), GAVEL_OK);
-    fake_end(&crowd->fake);
-    free(crowd->members);
-    pthread_cond_destroy(&crowd->changed);
-    pthread_mutex_destroy(&crowd->mutex);
-}
-
-static int by_place(const void *a, const void *b)
-{
-    return ((const struct member *)a)->place - ((const struct member *)b)->place;
-}
-
-/* Who needs longest to stop is told first, everybody once. */
-static void assert_order(struct crowd *crowd)
-{
-    qsort(crowd->members, crowd->count, sizeof *crowd->members, by_place);
-    for (size_t i = 0; i < crowd->count; i++) {
-        assert_int_equal(crowd->members[i].place, i + 1);
-        if (i > 0)
-            assert_true(crowd->members[i].grace_ms <= crowd->members[i - 1].grace_ms);
-    }
-    assert_false(crowd->some_led_still);
-}
-
-static void test_all_groups_of_a_lost_session_are_told_earliest_stop_first(void **state)
-{
-    struct crowd crowd;
-
-    (void)state;
-    crowd_open(&crowd, MANY, LEASE_MS);
-    for (size_t i = 0; i < MANY; i++)
-        crowd_join(&crowd, i, 5000 + (gavel_ms)(i % 10) * 1000);
-    assert_true(crowd_sees(&crowd, &crowd.led, MANY));
-    fake_open(&crowd.fake, 0);
-    assert_true(crowd_sees(&crowd, &crowd.demoted, MANY));
-    for (size_t i = 0; i < MANY; i++)
-        assert_false(gavel_is_leader(crowd.members[i].candidate));
-    fake_open(&crowd.fake, 2);
-    assert_true(crowd_sees(&crowd, &crowd.led, 2 * MANY));
-    assert_int_equal(crowd.demoted, MANY);
-    /* They are told of keep-alives by none of their steps. */
-    fake_prolong(&crowd.fake);
-    assert_order(&crowd);
-    crowd_close(&crowd);
-}
-
-static void test_all_groups_of_a_session_that_lapses_are_told_once(void **state)
-{
-    struct crowd crowd;
-
-    (void)state;
-    crowd_open(&crowd, 1000, 12000);
-    for (size_t i = 0; i < crowd.count; i++)
-        crowd_join(&crowd, i, 4500 + (gavel_ms)(i % 5) * 250);
-    assert_true(crowd_sees(&crowd, &crowd.led, (int)crowd.count));
-    assert_true(crowd_sees(&crowd, &crowd.demoted, (int)crowd.count));
-    for (size_t i = 0; i < crowd.count; i++)
-        assert_false(gavel_is_leader(crowd.members[i].candidate));
-    crowd.some_led_still = false; /* those that stop later did, when the first was told */
-    assert_order(&crowd);
-    crowd_close(&crowd);
-}
-
-static void test_one_slow_group_takes_time_from_those_after_it_only(void **state)
-{
-    struct crowd crowd;
-
-    (void)state;
-    crowd_open(&crowd, 20, LEASE_MS);
-    for (size_t i = 0; i < crowd.count; i++)
-        crowd_join(&crowd, i, i == 7 ? 9000 : i == 3 ? 4000 : 6000);
-    assert_true(crowd_sees(&crowd, &crowd.led, (int)crowd.count));
-    crowd.members[3].hang_ms = 500; /* and is told last */
-    fake_open(&crowd.fake, 0);
-    assert_true(crowd_sees(&crowd, &crowd.demoted, (int)crowd.count));
-    assert_int_equal(crowd.members[7].place, 1);
-    assert_int_equal(crowd.members[3].place, crowd.count);
-    crowd_close(&crowd);
-}
-
-/* ---- work that does not stop ---- */
-
-struct hanging {
-    struct recorder recorder;
-    int64_t overrun_at_ns;
-};
-
-static void note_overrun(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
-{
-    struct hanging *hanging = user;
-
-    (void)candidate;
-    if (event->kind != GAVEL_EVENT_OVERRUN)
-        return;
-    pthread_mutex_lock(&hanging->recorder.mutex);
-    hanging->overrun_at_ns = gavel_now_ns();
-    hanging->recorder.events[GAVEL_EVENT_OVERRUN]++;
-    pthread_cond_broadcast(&hanging->recorder.changed);
-    pthread_mutex_unlock(&hanging->recorder.mutex);
-}
-
-static struct gavel_candidate *join_hanging(struct gavel *gavel, const char *group,
-                                            enum gavel_overrun overrun, gavel_ms grace_ms,
-                                            struct hanging *hanging)
-{
-    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
-    struct gavel_settings settings = with_grace(grace_ms);
-    struct gavel_candidate *candidate = NULL;
-
-    options.group = group;
-    options.candidate = "x";
-    options.settings = &settings;
-    options.overrun = overrun;
-    options.subscriber = recorder_subscriber(&hanging->recorder);
-    options.subscriber.on_event = note_overrun;
-    options.subscriber.user = hanging;
-    options.subscriber.on_elected = NULL;
-    options.subscriber.on_demoted = NULL;
-    options.subscriber.on_work = NULL;
-    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    return candidate;
-}
-
-/* A callback of another group holds up the loop, past the deadline of the session. */
-struct obstacle {
-    _Atomic bool is_there;
-    _Atomic bool is_gone;
-};
-
-static void stand_in_the_way(struct gavel_candidate *candidate, uint64_t epoch, void *user)
-{
-    struct obstacle *obstacle = user;
-
-    (void)candidate;
-    (void)epoch;
-    atomic_store(&obstacle->is_there, true);
-    while (!atomic_load(&obstacle->is_gone))
-        pause_ms(1);
-}
-
-static bool leads(void *argument) { return gavel_is_leader(argument); }
-
-static void test_work_that_nobody_can_stop_is_reported_at_its_deadline(void **state)
-{
-    struct obstacle obstacle = {0};
-    struct gavel_subscriber subscriber = {.on_elected = stand_in_the_way, .user = &obstacle};
-    struct gavel_candidate *candidate;
-    struct hanging hanging = {0};
-    struct gavel *gavel;
-    struct fake fake;
-    int64_t deadline;
-
-    (void)state;
-    fake_begin(&fake, 8);
-    fake.lasts_ms = 4000;
-    recorder_init(&hanging.recorder);
-    gavel = open_fake(NULL);
-    candidate = join_hanging(gavel, "jobs", GAVEL_OVERRUN_REPORT, 1000, &hanging);
-    assert_true(comes_true(leads, candidate, LIMIT_MS));
-    fake_prolong(&fake);
-    assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
-    deadline = fake.session.deadline - ns_from_ms(500);
-    assert_true(recorder_sees(&hanging.recorder, &hanging.recorder.events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS));
-    assert_true(atomic_load(&obstacle.is_there));
-    assert_true(hanging.overrun_at_ns >= deadline);
-    assert_false(gavel_is_leader(candidate));
-    atomic_store(&obstacle.is_gone, true);
-    assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(hanging.recorder.events[GAVEL_EVENT_OVERRUN], 1);
-    recorder_done(&hanging.recorder);
-    fake_end(&fake);
-}
-
-/* In a process of its own: it leads two groups, and the work of the one hangs when the session is lost. */
-static void hang_for_ever(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
-{
-    (void)candidate;
-    (void)reason;
-    (void)user;
-    for (;;)
-        pause_ms(1000);
-}
-
-static _Noreturn void play_and_hang(bool is_lost)
-{
-    struct gavel_subscriber subscriber = {.on_demoted = hang_for_ever};
-    struct hanging hanging = {0};
-    struct gavel_candidate *candidate, *other;
-    struct gavel *gavel;
-    struct fake fake;
-
-    (void)freopen("/dev/null", "w", stderr); /* what the watchdog says is expected */
-    fake_begin(&fake, 8);
-    fake.lasts_ms = is_lost ? LEASE_MS : 3000;
-    recorder_init(&hanging.recorder);
-    gavel = open_fake(NULL);
-    candidate = join_hanging(gavel, "jobs", GAVEL_OVERRUN_ABORT, 1000, &hanging);
-    other = join_hanging(gavel, "other", GAVEL_OVERRUN_REPORT, 1500, &hanging);
-    if (!comes_true(leads, candidate, LIMIT_MS) || !comes_true(leads, other, LIMIT_MS) ||
-        gavel_subscribe(candidate, &subscriber, NULL) != GAVEL_OK)
-        _exit(2);
-    if (is_lost)
-        fake_open(&fake, 0); /* long before its deadline: what remains is the grace */
-    pause_ms(30000);
-    _exit(3);
-}
-
-static void test_work_that_hangs_ends_the_process(void **state)
-{
-    (void)state;
-    for (int is_lost = 0; is_lost <= 1; is_lost++) {
-        int status;
-        pid_t pid = fork();
-
-        if (pid == 0)
-            play_and_hang(is_lost);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status));
-        assert_int_equal(WTERMSIG(status), SIGABRT);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_work_that_hangs_ends_the_process), /* before there is any thread */
         cmocka_unit_test(test_first_to_join_begins_the_session),
         cmocka_unit_test(test_store_without_a_session_for_us_refuses_the_join),
         cmocka_unit_test(test_handle_is_in_a_group_once),
@@ -844,10 +467,6 @@ int main(void)
         cmocka_unit_test(test_handle_is_closed_without_a_session),
         cmocka_unit_test(test_who_waits_to_start_can_leave),
         cmocka_unit_test(test_guard_reads_the_deadline_of_the_session),
-        cmocka_unit_test(test_all_groups_of_a_lost_session_are_told_earliest_stop_first),
-        cmocka_unit_test(test_all_groups_of_a_session_that_lapses_are_told_once),
-        cmocka_unit_test(test_one_slow_group_takes_time_from_those_after_it_only),
-        cmocka_unit_test(test_work_that_nobody_can_stop_is_reported_at_its_deadline),
     };
 
     return cmocka_run_group_tests_name("lib session", tests, NULL, NULL);
