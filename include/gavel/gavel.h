@@ -62,6 +62,27 @@
  * each step of the work. Between the call and the step the process may be
  * paused: only the epoch covers that.
  *
+ * SESSIONS
+ *
+ * Some stores have sessions. There a handle has one for all its groups, which
+ * begins with the first group that it joins, and mandates last as long as the
+ * session: one keep-alive renews them all, whatever their number, and a group
+ * that nothing happens to costs nothing but memory. Three things differ:
+ *
+ *  - All groups of a handle have the lease_ms of the one that was joined first,
+ *    and a drift_ppm that is not above its; gavel_join() refuses others with
+ *    ERR_INVALID, also when that one was left. A longer lease would end sooner
+ *    than it says, and after a shorter one nobody could take over in time. For
+ *    another lease open another handle.
+ *  - A handle is in a group once, whatever the candidate's id is. For a second
+ *    candidate in one process open another handle, or use gavel_subscribe().
+ *  - When the session is lost, gavel_is_leader() turns false for all groups at
+ *    once, and on_demoted is called for each, the one with the longest
+ *    stop_grace_ms first. If the store has ended the session before its time,
+ *    each has stop_grace_ms from its call on, but not longer than the session
+ *    would have lasted. One that is slow delays those after it: whose turn
+ *    comes too late to stop in time is an overrun of that group.
+ *
  * THREADS
  *
  * By default a thread of the library drives everything, and callbacks run on
@@ -267,10 +288,11 @@ GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
 
 /*
  * Takes part in a group; returns at once; callbacks report the rest. Strings
- * are copied. Errors: ERR_INVALID (names, settings), ERR_BUDGET, ERR_STATE
- * (this struct gavel is in the group already with this id, has no store, or
- * is being closed),
- * ERR_NO_MEMORY, ERR_IO. That another live process uses the id shows
+ * are copied. Errors: ERR_INVALID (names, settings, or another lease than that
+ * of the session: see SESSIONS), ERR_BUDGET, ERR_STATE (this struct gavel is in
+ * the group already with this id, or in a store with sessions with any id; has
+ * no store, or is being closed), ERR_NO_MEMORY, ERR_IO; in a store with
+ * sessions also its errors. That another live process uses the id shows
  * only after a while: the candidate ends with a `stopped` event of
  * ERR_ID_IN_USE, and is still to be left.
  */
@@ -312,8 +334,11 @@ enum gavel_answer {
     GAVEL_UNKNOWN_UNTIL, /* the store cannot be reached; the mandate still holds until then */
 };
 
-/* The three answers. *ret_until_ns (may be NULL) is the end of a mandate held, on gavel_now_ns(); else
- * untouched. */
+/*
+ * The three answers. *ret_until_ns (may be NULL) is the end of a mandate held, on gavel_now_ns(); else
+ * untouched. With a session the store counts as out of reach when no keep-alive was answered for half of what
+ * the session lasts.
+ */
 GAVEL_API enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns);
 
 /* CLOCK_BOOTTIME in nanoseconds: the clock of every instant in this interface. */
@@ -365,7 +390,7 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_candidates(struct gavel_candidat
 struct gavel_metrics {
     uint64_t heartbeats; /* that succeeded */
     uint64_t heartbeat_failures;
-    uint64_t elections; /* that this candidate took part in by claiming */
+    uint64_t elections; /* that this candidate took part in by claiming; 0 in a store with sessions */
     uint64_t elections_won;
     int64_t election_last_us; /* how long the last one won took, from vacancy noticed to leading */
     uint64_t leader_changes;  /* seen */

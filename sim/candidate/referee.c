@@ -190,7 +190,7 @@ static bool was_dead_before(const struct world *world, const char *id, gavel_ns 
 static void check_best(struct world *world, const struct process *process)
 {
     const struct candidate *machine = &process->candidate;
-    const struct peer *successor = peers_find(&machine->peers, machine->successor);
+    const struct peer *successor = peers_find(&machine->peers, machine->successor ? machine->successor : "");
 
     if (world->profile.faults & FAULT_BIT(FAULT_COMMAND))
         return; /* somebody may have named another */
@@ -221,9 +221,9 @@ void referee_handed_over(struct world *world, const struct process *process)
          before && before->slot == process->slot && before->incarnation == process->incarnation;
          before = referee_grant(world, grant->epoch - 1))
         grant = before;
-    if (was_dead_before(world, machine->successor, grant->at))
+    if (was_dead_before(world, machine->successor ? machine->successor : "", grant->at))
         violate(world, INVARIANT_L2, "%s hands over to %s, which was dead before that mandate began",
-                process->label, machine->successor);
+                process->label, machine->successor ? machine->successor : "");
 }
 
 void referee_renewed(struct world *world, const struct message *message, uint64_t epoch)

@@ -135,7 +135,7 @@ enum gavel_status lib_tell_outcome(struct gavel_candidate *candidate, const stru
     command = command_new(COMMAND_OUTCOME, candidate);
     if (!command)
         return GAVEL_ERR_NO_MEMORY;
-    command->outcome = *outcome;
+    *command->outcome = *outcome;
     command_enqueue(candidate->gavel, command);
     return GAVEL_OK;
 }

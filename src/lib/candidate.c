@@ -19,7 +19,6 @@ void lib_candidate_free(struct gavel_candidate *candidate)
     subscriptions_done(&candidate->subscriptions);
     candidate_done(&candidate->machine);
     metrics_done(&candidate->metrics);
-    free(candidate->listing);
     precedence_done(&candidate->lock);
     free(candidate);
 }
@@ -61,6 +60,7 @@ static void step(struct gavel_candidate *candidate, struct candidate_event *even
 
     precedence_lock_first(&candidate->lock);
     event->now = clock_now();
+    event->session = candidate->gavel->session.now;
     count_given_up(candidate, event);
     candidate_step(machine, event, actions);
     for (size_t i = 0; i < actions->count; i++) {
@@ -95,24 +95,51 @@ static void arm(struct gavel_candidate *candidate, uint64_t epoch, gavel_ns dead
                  deadline + ns_from_ms(candidate->machine.settings.stop_margin_ms) / 2);
 }
 
-/* The watchdog and the guard know of a mandate before anyone may act on it. */
-static void set_mandate(struct gavel_candidate *candidate, uint64_t epoch, gavel_ns stop_at,
-                        gavel_ns deadline)
+static void set_lease_mandate(struct gavel_candidate *candidate, const struct candidate_action *action)
 {
-    struct watchdog *watchdog = &candidate->gavel->watchdog;
+    gavel_ns stop_at = action->mandate.stop_at, deadline = action->mandate.deadline;
 
-    if (stop_at != 0) {
-        if (!candidate->work_runs)
-            candidate->work_epoch_first = epoch;
-        candidate->work_epoch = epoch;
-        arm(candidate, epoch, deadline);
-        on_death_note_mandate(candidate->on_death_entry, candidate->work_epoch_first, stop_at, deadline);
-    }
-    publish_mandate(candidate->published, epoch, stop_at);
-    if (stop_at == 0 && !candidate->work_runs) {
-        on_death_note_stopped(candidate->on_death_entry);
-        watchdog_disarm(watchdog, &candidate->watchdog_entry);
-    }
+    arm(candidate, action->mandate.epoch, deadline);
+    on_death_note_mandate(candidate->on_death_entry, candidate->work_epoch_first, stop_at, deadline);
+    publish_mandate(candidate->published, action->mandate.epoch, stop_at);
+}
+
+/* Its instants follow from the deadline of the session, which is noted once for all. */
+static void set_session_mandate(struct gavel_candidate *candidate, const struct candidate_action *action)
+{
+    const struct candidate *machine = &candidate->machine;
+    gavel_ns margin = ns_from_ms(machine->settings.stop_margin_ms);
+    gavel_ns grace = ns_from_ms(machine->settings.stop_grace_ms);
+    gavel_ns term = action->mandate.term_ends_at;
+    gavel_ns stop_lead = candidate_stop_lead(machine);
+
+    watchdog_bind(&candidate->gavel->watchdog, &candidate->watchdog_entry, action->mandate.epoch, margin,
+                  term);
+    on_death_note_session_mandate(candidate->on_death_entry, candidate->work_epoch_first,
+                                  machine->mandate_session, stop_lead, margin, term);
+    publish_session_mandate(candidate->published, action->mandate.epoch, machine->mandate_session, stop_lead,
+                            term == NEVER ? NEVER : term - grace);
+}
+
+/* The watchdog and the guard know of a mandate before anyone may act on it. */
+static void set_mandate(struct gavel_candidate *candidate, const struct candidate_action *action)
+{
+    if (!candidate->work_runs)
+        candidate->work_epoch_first = action->mandate.epoch;
+    candidate->work_epoch = action->mandate.epoch;
+    if (candidate->machine.has_sessions)
+        set_session_mandate(candidate, action);
+    else
+        set_lease_mandate(candidate, action);
+}
+
+static void end_mandate(struct gavel_candidate *candidate)
+{
+    publish_mandate(candidate->published, 0, 0);
+    if (candidate->work_runs)
+        return;
+    on_death_note_stopped(candidate->on_death_entry);
+    watchdog_disarm(&candidate->gavel->watchdog, &candidate->watchdog_entry);
 }
 
 /* To the guard the mandate goes on until the work has stopped; its deadline may have come nearer. */
@@ -120,7 +147,7 @@ static void stop_work(struct gavel_candidate *candidate, const struct candidate_
 {
     gavel_ns deadline = action->work_stop.deadline;
 
-    set_mandate(candidate, 0, 0, 0);
+    publish_mandate(candidate->published, 0, 0);
     arm(candidate, action->work_stop.epoch, deadline);
     on_death_note_mandate(candidate->on_death_entry, candidate->work_epoch_first,
                           deadline - ns_from_ms(candidate->machine.settings.stop_grace_ms), deadline);
@@ -144,7 +171,10 @@ static void carry_out(struct gavel_candidate *candidate, const struct candidate_
             deliver_event(candidate, &action->event);
         break;
     case CANDIDATE_MANDATE:
-        set_mandate(candidate, action->mandate.epoch, action->mandate.stop_at, action->mandate.deadline);
+        if (action->mandate.stop_at != 0)
+            set_mandate(candidate, action);
+        else
+            end_mandate(candidate);
         break;
     case CANDIDATE_WORK_START:
         candidate->work_runs = true;
@@ -216,6 +246,7 @@ void lib_candidate_settle(struct gavel_candidate *candidate)
         }
         step_and_carry_out(candidate, &event);
     }
+    lib_session_note(candidate);
     lib_candidate_set_timer(candidate);
     depart_if_ended(candidate);
 }
@@ -227,17 +258,20 @@ void lib_candidate_feed(struct gavel_candidate *candidate, struct candidate_even
     lib_candidate_settle(candidate);
 }
 
-void lib_candidate_start(struct gavel_candidate *candidate)
+void lib_candidate_start_now(struct gavel_candidate *candidate)
 {
     struct candidate_event event = {.kind = CANDIDATE_START};
     struct gavel *gavel = candidate->gavel;
     size_t count;
 
+    if (candidate->is_started)
+        return;
+    candidate->is_started = true;
     pthread_mutex_lock(&gavel->mutex);
     count = gavel->candidate_count;
     pthread_mutex_unlock(&gavel->mutex);
     if (timers_reserve(&gavel->timers, count) != GAVEL_OK ||
-        timers_reserve(&gavel->lapsed, count) != GAVEL_OK ||
+        timers_reserve(&gavel->lapsed, count) != GAVEL_OK || lib_session_reserve(gavel, count) != GAVEL_OK ||
         watchdog_reserve(&gavel->watchdog, count) != GAVEL_OK) {
         struct gavel_event stopped = deliver_blank_event(candidate, GAVEL_EVENT_STOPPED);
 
@@ -254,12 +288,33 @@ void lib_candidate_start(struct gavel_candidate *candidate)
     lib_candidate_feed(candidate, &event);
 }
 
+void lib_candidate_start(struct gavel_candidate *candidate)
+{
+    struct gavel *gavel = candidate->gavel;
+
+    if (!candidate->machine.has_sessions || gavel->jobs < LIB_JOBS_WANTED)
+        lib_candidate_start_now(candidate);
+    else if (!gavel->to_start) /* else it comes after that one */
+        gavel->to_start = candidate;
+}
+
+void lib_candidate_start_waiting(struct gavel *gavel)
+{
+    while (gavel->to_start && gavel->jobs < LIB_JOBS_WANTED) {
+        struct gavel_candidate *candidate = gavel->to_start;
+
+        gavel->to_start = lib_candidate_after(gavel, candidate);
+        lib_candidate_start_now(candidate);
+    }
+}
+
 void lib_candidate_stop(struct gavel_candidate *candidate)
 {
     struct candidate_event event = {.kind = CANDIDATE_STOP};
 
     event.stop.loss = atomic_load(&candidate->gavel->loss);
     candidate->is_leaving = true;
+    candidate->is_started = true; /* who still waits for that has nothing to end */
     if (candidate->is_single && !candidate->has_ended)
         single_stop(candidate);
     lib_candidate_feed(candidate, &event);
@@ -277,26 +332,16 @@ void lib_candidate_reply(struct gavel_candidate *candidate, struct job *job)
     struct candidate_event event = {.kind = CANDIDATE_REPLY};
     gavel_ns took = clock_now() - job->queued_at;
 
+    if (!job->reply)
+        return; /* as if it had not come: the candidate gives the call up */
     precedence_lock_first(&candidate->lock);
-    metrics_reply(&candidate->metrics, &job->request, job->reply.status, took,
+    metrics_reply(&candidate->metrics, job->op, job->reply->status, took,
                   awaits(&candidate->machine, job->call));
     if (awaits(&candidate->machine, job->call))
-        metrics_silent(&candidate->metrics, &job->reply);
+        metrics_silent(&candidate->metrics, job->reply);
     precedence_unlock(&candidate->lock);
     event.reply.call = job->call;
-    event.reply.reply = &job->reply;
-    if (job->request.op == STORE_CANDIDATES && job->reply.status == GAVEL_OK) {
-        /* The machine copies what it needs; the rest is kept for gavel_candidates(). */
-        struct registration *before = candidate->listing;
-
-        precedence_lock_first(&candidate->lock);
-        candidate->listing = job->reply.registrations;
-        candidate->listing_count = job->reply.registration_count;
-        precedence_unlock(&candidate->lock);
-        lib_candidate_feed(candidate, &event);
-        job->reply.registrations = before;
-        return;
-    }
+    event.reply.reply = job->reply;
     lib_candidate_feed(candidate, &event);
 }
 
@@ -316,9 +361,22 @@ static void note_lapsed(struct timer *timer, void *argument)
 {
     struct gavel_candidate *candidate = (void *)((char *)timer - offsetof(struct gavel_candidate, timer));
     const gavel_ns *now = argument;
+    gavel_ns stop_at, deadline;
 
-    if (!candidate->is_single && holds_mandate(&candidate->machine) && candidate->machine.stop_at <= *now)
-        timers_set(&candidate->gavel->lapsed, &candidate->lapse, candidate->machine.deadline);
+    if (candidate->is_single || !holds_mandate(&candidate->machine))
+        return;
+    candidate_times_in(&candidate->machine, &candidate->gavel->session.now, &stop_at, &deadline);
+    if (stop_at <= *now)
+        timers_set(&candidate->gavel->lapsed, &candidate->lapse, deadline);
+}
+
+/* Its session may have been prolonged while others were told to stop. */
+static bool has_lapsed(const struct gavel_candidate *candidate)
+{
+    gavel_ns stop_at, deadline;
+
+    candidate_times_in(&candidate->machine, &candidate->gavel->session.now, &stop_at, &deadline);
+    return stop_at <= clock_now();
 }
 
 void lib_candidate_demote_lapsed(struct gavel *gavel)
@@ -326,13 +384,17 @@ void lib_candidate_demote_lapsed(struct gavel *gavel)
     gavel_ns now = clock_now();
     struct timer *first;
 
-    /* A leader's timer is never later than its stop_at, so all of them are among those due. */
+    lib_session_look_ahead(gavel); /* the answer to a keep-alive may have come just now */
+    /* A leader's timer is never later than the end of its lease, or its term, so all are among those due. */
     timers_visit_due(&gavel->timers, now, note_lapsed, &now);
+    lib_session_note_lapsed(gavel, now);
     while ((first = timers_first(&gavel->lapsed))) {
         struct gavel_candidate *candidate = (void *)((char *)first - offsetof(struct gavel_candidate, lapse));
         struct candidate_event event = {.kind = CANDIDATE_TICK};
 
         timers_set(&gavel->lapsed, first, NEVER);
-        lib_candidate_feed(candidate, &event);
+        if (has_lapsed(candidate))
+            lib_candidate_feed(candidate, &event);
+        lib_session_look_ahead(gavel);
     }
 }

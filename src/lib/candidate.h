@@ -30,8 +30,8 @@
 struct gavel_candidate {
     /* fixed once joined */
     struct gavel *gavel;
-    char group[NAME_MAX_BYTES + 1];
-    char id[NAME_MAX_BYTES + 1];
+    const char *group; /* as the machine has it; it does not change */
+    const char *id;
     bool is_single; /* enabled = false: no election, always leader; the machine is not used */
     struct published *published;
     struct on_death_entry *on_death_entry; /* NULL without a guard; the loop writes it */
@@ -51,14 +51,15 @@ struct gavel_candidate {
     struct precedence lock;
     struct candidate machine;
     bool has_ended;
-    struct registration *listing; /* the last one, for the fields that the machine does not keep */
-    size_t listing_count;
     struct metrics metrics;
 
     /* loop */
     bool is_pushed; /* the store reports changes of the group */
+    size_t jobs;    /* whose answers are still to come */
     struct timer timer;
     struct timer lapse; /* in the handle's list `lapsed` */
+    struct timer end;   /* of a mandate of a session: in its heap */
+    bool is_started;
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
@@ -88,7 +89,22 @@ void lib_candidate_settle(struct gavel_candidate *candidate);
 /* Sets the timer to what is due next. */
 void lib_candidate_set_timer(struct gavel_candidate *candidate);
 
+/*
+ * In a store with sessions all candidates of a program may join, or be told of
+ * a new session, at one instant. Their calls would wait for each other until
+ * their time is over, so only some are begun with at a time.
+ */
+#define LIB_JOBS_WANTED 2048
+
+/* Starts it, or lets it wait until fewer calls are under way. Once. */
 void lib_candidate_start(struct gavel_candidate *candidate);
+
+/* Starts those that have waited, as many as may. */
+void lib_candidate_start_waiting(struct gavel *gavel);
+
+/* Starts it at once, if it was not: something else is wanted of it. */
+void lib_candidate_start_now(struct gavel_candidate *candidate);
+
 void lib_candidate_stop(struct gavel_candidate *candidate);
 void lib_candidate_doorbell(struct gavel_candidate *candidate);
 void lib_candidate_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */
@@ -106,12 +122,16 @@ void lib_candidate_demote_lapsed(struct gavel *gavel);
 /* Takes the departed out of every list and wakes those who wait for that. */
 void lib_candidate_remove_departed(struct gavel *gavel);
 
+/* The one that joined next, NULL: none; after NULL comes the first. None leaves during a pass. */
+struct gavel_candidate *lib_candidate_after(struct gavel *gavel, const struct gavel_candidate *candidate);
+
 /* The first candidate whose group shares the bucket of this one; follow next_in_bucket. Any thread. */
 struct gavel_candidate *lib_candidate_first_of(struct gavel *gavel, const char *group);
 
 /*
  * Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if a
- * candidate with this group and id exists.
+ * candidate with this group and id exists; in a store with sessions: of this
+ * group.
  */
 GAVEL_CHECKED enum gavel_status lib_candidate_enlist(struct gavel_candidate *candidate);
 

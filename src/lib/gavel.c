@@ -62,9 +62,14 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
     status = store_open(url, &gavel->store, error);
     if (status == GAVEL_OK)
         status = store_probe(gavel->store, error);
-    if (status == GAVEL_OK)
-        gavel->capabilities = *store_capabilities(gavel->store);
-    return status;
+    if (status != GAVEL_OK)
+        return status;
+    gavel->capabilities = *store_capabilities(gavel->store);
+    status = lib_session_open(gavel);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot keep the session of %s: %s", gavel->store_url,
+                         gavel_status_text(status));
+    return GAVEL_OK;
 }
 
 /*
@@ -91,6 +96,7 @@ static void destroy(struct gavel *gavel)
     worker_stop(gavel);
     watchdog_stop(&gavel->watchdog);
     loop_close(gavel);
+    lib_session_close(gavel);
     bell_close(&gavel->bell);
     own_guard_close(gavel);
     publish_done(&gavel->publish);
@@ -151,6 +157,7 @@ static enum gavel_status open_handle(const struct gavel_options *options, struct
     gavel->on_death = on_death;
     gavel->is_guarded = on_death != NULL;
     pthread_mutex_init(&gavel->mutex, NULL);
+    pthread_mutex_init(&gavel->session.begin_lock, NULL);
     condition_init(&gavel->changed);
     if (process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: others then wait for the lease */

@@ -33,6 +33,7 @@
 #include "lib/loop/timers.h"
 #include "lib/loop/worker.h"
 #include "lib/publish.h"
+#include "lib/session.h"
 #include "lib/source.h"
 #include "lib/watch.h"
 #include "store/store.h"
@@ -41,7 +42,8 @@
 
 #include <pthread.h>
 
-#define MEMBER_BUCKETS 1024
+/* So many that a chain stays short with 100,000 groups; what is not used takes no memory. */
+#define MEMBER_BUCKETS 16384
 
 struct gavel {
     /* fixed once opened */
@@ -81,6 +83,10 @@ struct gavel {
     struct source wakeup; /* eventfd: commands or finished jobs */
     gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
     struct timers timers;
+    struct handle_session session;
+    struct job_queue answers;         /* taken from `finished`, and not fed yet */
+    size_t jobs;                      /* whose answers are still to come */
+    struct gavel_candidate *to_start; /* from here on some were not started, since there was too much to do */
     struct timers lapsed; /* by deadline: mandates that are over and whose work was not told to stop yet */
     struct bell bell;
     struct source push; /* of the store, if it reports changes; not ours to close */

@@ -74,6 +74,7 @@ static enum gavel_status init_machine(struct gavel_candidate *candidate,
         .clock = gavel->capabilities.clock,
         .process = gavel->self,
         .is_guarded = gavel->is_guarded,
+        .has_sessions = options->enabled && gavel->capabilities.has_sessions,
         .seed = entropy_u64(),
         .wall_ms = clock_wall_ms(),
     };
@@ -89,8 +90,8 @@ static enum gavel_status init_machine(struct gavel_candidate *candidate,
         status = candidate_init(&candidate->machine, &config, error);
     if (status != GAVEL_OK)
         return status;
-    memcpy(candidate->group, candidate->machine.group, sizeof candidate->group);
-    memcpy(candidate->id, candidate->machine.id, sizeof candidate->id);
+    candidate->group = candidate->watchdog_entry.group = candidate->machine.group;
+    candidate->id = candidate->machine.id;
     return GAVEL_OK;
 }
 
@@ -117,13 +118,9 @@ static struct gavel_candidate *candidate_new(struct gavel *gavel, const struct g
     subscriptions_init(&candidate->subscriptions);
     candidate->gavel = gavel;
     candidate->is_single = !options->enabled;
-    candidate->timer = candidate->lapse = (struct timer){.at = NEVER, .index = TIMER_OUT};
-    candidate->watchdog_entry = (struct watchdog_entry){
-        .deadline = NEVER,
-        .group = candidate->group,
-        .report = options->overrun == GAVEL_OVERRUN_REPORT ? report_overrun : NULL,
-        .kill = {.at = NEVER, .index = TIMER_OUT},
-    };
+    candidate->timer = candidate->lapse = candidate->end = (struct timer){.at = NEVER, .index = TIMER_OUT};
+    candidate->watchdog_entry = (struct watchdog_entry)WATCHDOG_ENTRY_INIT;
+    candidate->watchdog_entry.report = options->overrun == GAVEL_OVERRUN_REPORT ? report_overrun : NULL;
     candidate->start_command = (struct command){.kind = COMMAND_START, .candidate = candidate};
     candidate->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = candidate};
     candidate->next_subscription = 2;
@@ -157,7 +154,8 @@ static enum gavel_status enter(struct gavel_candidate *candidate, struct gavel_e
                          "the handle is being closed, so nobody can join group \"%s\" with it any more",
                          candidate->group);
     }
-    status = publish_slot(&gavel->publish, &candidate->published);
+    status = publish_slot(&gavel->publish, candidate->is_single ? NULL : gavel->session.published,
+                          &candidate->published);
     if (status == GAVEL_OK)
         status = lib_candidate_enlist(candidate);
     if (status == GAVEL_OK) {
@@ -167,6 +165,11 @@ static enum gavel_status enter(struct gavel_candidate *candidate, struct gavel_e
         publish_return(&gavel->publish, candidate->published);
     }
     pthread_mutex_unlock(&gavel->mutex);
+    if (status == GAVEL_ERR_STATE && candidate->machine.has_sessions)
+        return error_set(
+            error, status,
+            "this handle is in group \"%s\" already, and in %.60s one handle is one candidate of a group; use gavel_subscribe() on the first, or open another handle",
+            candidate->group, gavel->store_url);
     if (status == GAVEL_ERR_STATE)
         return error_set(
             error, status,
@@ -194,6 +197,8 @@ enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_option
     if (!candidate)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     status = init_machine(candidate, options, error);
+    if (status == GAVEL_OK && candidate->machine.has_sessions)
+        status = lib_session_begin(gavel, &candidate->machine.settings, error);
     if (status == GAVEL_OK)
         status = enter(candidate, error);
     if (status != GAVEL_OK) {

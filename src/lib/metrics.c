@@ -2,12 +2,13 @@
 
 #include "lib/metrics.h"
 
+#include "base/histogram.h"
+
 #include <stdlib.h>
 
 void metrics_init(struct metrics *metrics, int64_t wall_ms)
 {
     *metrics = (struct metrics){.totals.start_wall_ms = wall_ms};
-    histogram_init(&metrics->latency_us, HISTOGRAM_WINDOW_DEFAULT);
 }
 
 void metrics_done(struct metrics *metrics)
@@ -15,6 +16,40 @@ void metrics_done(struct metrics *metrics)
     free(metrics->known);
     metrics->known = NULL;
     metrics->known_count = 0;
+    free(metrics->latencies.us);
+    metrics->latencies = (struct latencies){0};
+}
+
+/* False without memory: then this one is not kept. */
+static bool make_room(struct latencies *latencies)
+{
+    size_t capacity = latencies->capacity > 0 ? 2 * (size_t)latencies->capacity : 4;
+    uint32_t *us;
+
+    if (latencies->filled < latencies->capacity || latencies->capacity == METRICS_SAMPLES)
+        return true;
+    if (capacity > METRICS_SAMPLES)
+        capacity = METRICS_SAMPLES;
+    us = realloc(latencies->us, capacity * sizeof *us);
+    if (!us)
+        return false;
+    latencies->us = us;
+    latencies->capacity = (uint8_t)capacity;
+    return true;
+}
+
+static void add_latency(struct latencies *latencies, gavel_ns took)
+{
+    uint32_t us = took / NS_PER_US < UINT32_MAX ? (uint32_t)(took / NS_PER_US) : UINT32_MAX;
+
+    if (!make_room(latencies))
+        return;
+    if (latencies->filled < latencies->capacity) {
+        latencies->us[latencies->filled++] = us;
+        return;
+    }
+    latencies->us[latencies->next] = us;
+    latencies->next = (uint8_t)((latencies->next + 1) % METRICS_SAMPLES);
 }
 
 void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads)
@@ -28,20 +63,20 @@ void metrics_call(struct metrics *metrics, const struct store_request *request, 
 static bool is_answer(enum gavel_status status)
 {
     return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
-           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE;
+           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE || status == GAVEL_ERR_SESSION_GONE;
 }
 
 static bool is_heartbeat(enum store_op op) { return op == STORE_HEARTBEAT || op == STORE_RENEW; }
 
-void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
-                   gavel_ns took, bool is_awaited)
+void metrics_reply(struct metrics *metrics, enum store_op op, enum gavel_status status, gavel_ns took,
+                   bool is_awaited)
 {
-    histogram_add(&metrics->latency_us, took / NS_PER_US);
+    add_latency(&metrics->latencies, took);
     if (!is_awaited)
         return;
     if (status == GAVEL_ERR_TIMEOUT)
         metrics->totals.call_timeouts++;
-    if (is_heartbeat(request->op) && !is_answer(status))
+    if (is_heartbeat(op) && !is_answer(status))
         metrics->totals.heartbeat_failures++;
 }
 
@@ -112,10 +147,26 @@ void metrics_peers(struct metrics *metrics, const struct peers *peers)
     metrics->known_count = count;
 }
 
-void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics)
+void metrics_copy(const struct metrics *metrics, struct metrics_copy *ret_copy)
 {
-    *ret_metrics = metrics->totals;
-    ret_metrics->latency_p50_us = histogram_percentile(&metrics->latency_us, 50);
-    ret_metrics->latency_p95_us = histogram_percentile(&metrics->latency_us, 95);
-    ret_metrics->latency_p99_us = histogram_percentile(&metrics->latency_us, 99);
+    ret_copy->totals = metrics->totals;
+    ret_copy->count = metrics->latencies.filled;
+    for (size_t i = 0; i < ret_copy->count; i++)
+        ret_copy->us[i] = metrics->latencies.us[i];
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+void metrics_fill(struct metrics_copy *copy, struct gavel_metrics *ret_metrics)
+{
+    qsort(copy->us, copy->count, sizeof *copy->us, by_size);
+    *ret_metrics = copy->totals;
+    ret_metrics->latency_p50_us = percentile_of_sorted(copy->us, copy->count, 50);
+    ret_metrics->latency_p95_us = percentile_of_sorted(copy->us, copy->count, 95);
+    ret_metrics->latency_p99_us = percentile_of_sorted(copy->us, copy->count, 99);
 }

@@ -8,15 +8,25 @@
 #ifndef LIB_METRICS_H
 #define LIB_METRICS_H
 
-#include "base/histogram.h"
 #include "base/request.h"
 #include "core/candidate/candidate.h"
 
 #include <gavel/gavel.h>
 
+/* Calls whose latencies are kept. */
+#define METRICS_SAMPLES 100
+
+/* Of the newest calls. It grows with them: most candidates of a session make only a few. */
+struct latencies {
+    uint32_t *us;
+    uint8_t capacity;
+    uint8_t filled;
+    uint8_t next; /* where the next one goes once METRICS_SAMPLES are kept */
+};
+
 struct metrics {
     struct gavel_metrics totals;
-    struct histogram latency_us;
+    struct latencies latencies;
     uint64_t *known; /* instances that were active in the last listing */
     size_t known_count;
 };
@@ -28,8 +38,8 @@ void metrics_done(struct metrics *metrics);
 void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads);
 
 /* A call was answered after `took`. Not is_awaited: the machine had already given it up. */
-void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
-                   gavel_ns took, bool is_awaited);
+void metrics_reply(struct metrics *metrics, enum store_op op, enum gavel_status status, gavel_ns took,
+                   bool is_awaited);
 
 /* The machine gives up a call. */
 void metrics_given_up(struct metrics *metrics, enum store_op op);
@@ -47,6 +57,16 @@ void metrics_silent(struct metrics *metrics, const struct store_reply *reply);
 /* Counts the active candidates that were not there at the last look. */
 void metrics_peers(struct metrics *metrics, const struct peers *peers);
 
-void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics);
+/* What metrics_fill() needs, without anything that belongs to the candidate. */
+struct metrics_copy {
+    struct gavel_metrics totals;
+    int64_t us[METRICS_SAMPLES];
+    size_t count;
+};
+
+void metrics_copy(const struct metrics *metrics, struct metrics_copy *ret_copy);
+
+/* Sorts, for which nobody should hold a lock. */
+void metrics_fill(struct metrics_copy *copy, struct gavel_metrics *ret_metrics);
 
 #endif

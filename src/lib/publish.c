@@ -6,14 +6,17 @@
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096
-#define PAGE_SLOTS (PAGE_BYTES / sizeof(struct published))
+#define SLOT_BYTES sizeof(struct published)
+#define PAGE_SLOTS (PAGE_BYTES / SLOT_BYTES)
 
 _Static_assert(PAGE_SLOTS == 64, "the slots in use are one bit each of a 64-bit word");
+_Static_assert(sizeof(struct published_session) == SLOT_BYTES, "a session takes a slot, too");
 
 struct publish_page {
     struct publish_page *next;
+    struct publish_page *next_with_room;
     uint64_t used; /* outside the wiped page: a child that frees must not be confused */
-    struct published *slots;
+    char *slots;
 };
 
 static enum gavel_status page_new(struct publish_page **ret_page)
@@ -38,38 +41,74 @@ static enum gavel_status page_new(struct publish_page **ret_page)
     return GAVEL_OK;
 }
 
-enum gavel_status publish_slot(struct publish *publish, struct published **ret_slot)
+/* A free slot, and its page. */
+static enum gavel_status take(struct publish *publish, struct publish_page **ret_page, void **ret_slot)
 {
-    struct publish_page *page = publish->pages;
+    struct publish_page *page = publish->with_room;
     enum gavel_status status;
     int index;
 
-    while (page && page->used == UINT64_MAX)
-        page = page->next;
     if (!page) {
         status = page_new(&page);
         if (status != GAVEL_OK)
             return status;
         page->next = publish->pages;
-        publish->pages = page;
+        publish->pages = publish->with_room = page;
     }
     index = __builtin_ctzll(~page->used);
     page->used |= UINT64_C(1) << index;
-    publish_mandate(&page->slots[index], 0, 0);
-    *ret_slot = &page->slots[index];
+    if (page->used == UINT64_MAX)
+        publish->with_room = page->next_with_room;
+    *ret_page = page;
+    *ret_slot = page->slots + (size_t)index * SLOT_BYTES;
+    return GAVEL_OK;
+}
+
+enum gavel_status publish_slot(struct publish *publish, const struct published_session *within,
+                               struct published **ret_slot)
+{
+    struct publish_page *page;
+    struct published *slot;
+    void *memory;
+    enum gavel_status status = take(publish, &page, &memory);
+
+    if (status != GAVEL_OK)
+        return status;
+    slot = memory;
+    publish_mandate(slot, 0, 0);
+    slot->within = within;
+    slot->page = page;
+    *ret_slot = slot;
+    return GAVEL_OK;
+}
+
+enum gavel_status publish_session_slot(struct publish *publish, struct published_session **ret_session)
+{
+    struct publish_page *page;
+    void *memory;
+    enum gavel_status status = take(publish, &page, &memory);
+
+    if (status != GAVEL_OK)
+        return status;
+    *ret_session = memory;
+    publish_session(*ret_session, &(struct store_session){0});
     return GAVEL_OK;
 }
 
 void publish_return(struct publish *publish, struct published *slot)
 {
-    if (!slot)
+    struct publish_page *page = slot ? slot->page : NULL;
+    size_t index;
+
+    if (!page) /* in a forked child */
         return;
-    for (struct publish_page *page = publish->pages; page; page = page->next) {
-        if (slot < page->slots || slot >= page->slots + PAGE_SLOTS)
-            continue;
-        publish_mandate(slot, 0, 0);
-        page->used &= ~(UINT64_C(1) << (slot - page->slots));
+    publish_mandate(slot, 0, 0);
+    index = (size_t)((char *)slot - page->slots) / SLOT_BYTES;
+    if (page->used == UINT64_MAX) {
+        page->next_with_room = publish->with_room;
+        publish->with_room = page;
     }
+    page->used &= ~(UINT64_C(1) << index);
 }
 
 void publish_done(struct publish *publish)
@@ -83,4 +122,5 @@ void publish_done(struct publish *publish)
         (void)munmap(page->slots, PAGE_BYTES); /* ours, so it cannot fail */
         free(page);
     }
+    publish->with_room = NULL;
 }

@@ -14,6 +14,8 @@ static void ready(struct gavel *gavel, struct source *source)
     char group[NAME_MAX_BYTES + 1];
 
     (void)source;
+    if (gavel->capabilities.has_sessions)
+        return; /* each pass takes in the news */
     for (int i = 0; i < GROUPS_PER_PASS && store_changed(gavel->store, group); i++)
         lib_candidate_doorbell_all(gavel, group);
 }
@@ -26,7 +28,7 @@ enum gavel_status push_open(struct gavel *gavel)
 
 void push_join(struct gavel_candidate *candidate)
 {
-    if (candidate->is_pushed || candidate->gavel->push.fd < 0)
+    if (candidate->is_pushed || candidate->gavel->push.fd < 0 || candidate->gavel->capabilities.has_sessions)
         return;
     candidate->is_pushed = true;
     store_watch(candidate->gavel->store, candidate->group, true);

@@ -3,7 +3,8 @@
 /*
  * Push: a store that reports changes. To the candidates of a group this is like
  * a ring of the doorbell, "look now", and likewise only a hint: they look from
- * time to time in any case.
+ * time to time in any case. A store with sessions shows by itself all groups
+ * that its session takes part in: session.h.
  */
 #ifndef LIB_PUSH_H
 #define LIB_PUSH_H

@@ -34,9 +34,18 @@ static struct gavel_candidate *lock(const struct gavel_candidate *candidate)
 
 static void unlock(struct gavel_candidate *locked) { precedence_unlock(&locked->lock); }
 
+/* That of the handle, which the loop writes without a lock; zeroes in a store without sessions. */
+static struct store_session session_of(const struct gavel_candidate *candidate)
+{
+    const struct published_session *published = candidate->gavel->session.published;
+
+    return published ? published_session(published) : (struct store_session){0};
+}
+
 enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns)
 {
     struct gavel_candidate *locked;
+    struct store_session session;
     enum candidate_answer answer;
     gavel_ns until = NEVER;
 
@@ -44,7 +53,9 @@ enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t 
     if (!published_holds(candidate->published))
         return GAVEL_NOT_LEADER;
     locked = lock(candidate);
-    answer = locked->is_single ? CANDIDATE_LEADER : candidate_answer(&locked->machine, clock_now(), &until);
+    session = session_of(locked);
+    answer = locked->is_single ? CANDIDATE_LEADER
+                               : candidate_answer_in(&locked->machine, &session, clock_now(), &until);
     unlock(locked);
     if (answer == CANDIDATE_NOT_LEADER)
         return GAVEL_NOT_LEADER;
@@ -76,16 +87,29 @@ static void fill_self(const struct gavel_candidate *locked, gavel_ns now,
                                     : clock_wall_ms() - ms_from_ns(now - locked->machine.mandate_at);
 }
 
+/* Whether the holder that was seen last still leads, as far as is known. */
+static bool is_led(const struct candidate *machine, const struct store_session *session, gavel_ns now)
+{
+    gavel_ns at;
+
+    if (!machine->has_sessions)
+        return observation_vacancy(&machine->seen, &machine->settings, machine->clock, machine->id,
+                                   machine->nonce, now, &at) == VACANCY_NONE;
+    /* What is ours and does not make us lead is given up. */
+    return machine->seen.record.held && !machine->seen.is_holder_dead && !machine->is_ours &&
+           machine->seen_session == session->number && now < session->deadline;
+}
+
 bool view_leader_locked(const struct gavel_candidate *locked, struct gavel_leader_info *ret_leader)
 {
     const struct candidate *machine = &locked->machine;
     const struct record *record = &machine->seen.record;
+    struct store_session session = session_of(locked);
     gavel_ns now = clock_now();
-    gavel_ns at;
 
     if (locked->has_ended)
         return false;
-    if (locked->is_single || candidate_is_leader(machine, now)) {
+    if (locked->is_single || candidate_is_leader_in(machine, &session, now)) {
         fill_self(locked, now, ret_leader);
         return true;
     }
@@ -94,8 +118,7 @@ bool view_leader_locked(const struct gavel_candidate *locked, struct gavel_leade
     /* After a mandate of our own, what we saw before it is history. */
     if (!machine->seen.is_known || !machine->seen.is_found || record->epoch < machine->fence.newest)
         return false;
-    if (observation_vacancy(&machine->seen, &machine->settings, machine->clock, machine->id, machine->nonce,
-                            now, &at) != VACANCY_NONE)
+    if (!is_led(machine, &session, now))
         return false;
     *ret_leader = (struct gavel_leader_info){.epoch = record->epoch, .since_wall_ms = record->since_wall_ms};
     (void)snprintf(ret_leader->id, sizeof ret_leader->id, "%s", record->holder);
@@ -112,22 +135,12 @@ enum gavel_status gavel_leader(struct gavel_candidate *candidate, struct gavel_l
     return has_leader ? GAVEL_OK : GAVEL_ERR_NO_LEADER;
 }
 
-static const struct registration *find_listed(const struct gavel_candidate *locked, const struct peer *peer)
-{
-    for (size_t i = 0; i < locked->listing_count; i++)
-        if (locked->listing[i].instance == peer->instance && strcmp(locked->listing[i].id, peer->id) == 0)
-            return &locked->listing[i];
-    return NULL;
-}
-
 static void fill_info(const struct gavel_candidate *locked, const struct peer *peer, const char *leader,
                       struct gavel_candidate_info *ret_info)
 {
-    const struct registration *listed = find_listed(locked, peer);
-
     *ret_info = (struct gavel_candidate_info){
-        .since_wall_ms = listed ? listed->since_wall_ms : 0,
-        .last_heartbeat_wall_ms = listed ? listed->last_wall_ms : 0,
+        .since_wall_ms = peer->since_wall_ms,
+        .last_heartbeat_wall_ms = peer->last_wall_ms,
         .priority = peer->priority,
         .eligible = peer->is_eligible,
         .is_leader = strcmp(peer->id, leader) == 0,
@@ -196,10 +209,11 @@ enum gavel_status gavel_candidates(struct gavel_candidate *candidate, struct gav
 void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics)
 {
     struct gavel_candidate *locked = lock(candidate);
-    struct metrics metrics = locked->metrics;
+    struct metrics_copy copy;
 
+    metrics_copy(&locked->metrics, &copy);
     unlock(locked);
-    metrics_fill(&metrics, ret_metrics); /* sorts, which nobody should wait for */
+    metrics_fill(&copy, ret_metrics);
 }
 
 void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker)

@@ -104,7 +104,7 @@ static void test_mandate_is_read_only_under_the_epoch_it_was_noted_for(void **st
     assert_false(on_death_read_mandate(on_death, entry, 7, &stop_at, &deadline));
     on_death_note_stopped(entry);
     assert_false(on_death_read_mandate(on_death, entry, 8, &stop_at, &deadline));
-    on_death_give_back(entry);
+    on_death_give_back(on_death, entry);
     on_death_free(on_death);
 }
 
@@ -246,14 +246,14 @@ static void test_entries_are_used_again_and_run_out(void **state)
     }
     assert_null(on_death_take(on_death, "more", "a"));
     on_death_note_claim(first, (struct nonce){1, 1});
-    on_death_give_back(first);
+    on_death_give_back(on_death, first);
     assert_ptr_equal(on_death_take(on_death, "again", "a"), first);
     assert_int_equal(atomic_load(&first->is_used), 0);
     /* Nobody has to look whether there is an entry. */
     on_death_note_claim(NULL, (struct nonce){1, 1});
     on_death_note_mandate(NULL, 1, 1, 1);
     on_death_note_stopped(NULL);
-    on_death_give_back(NULL);
+    on_death_give_back(NULL, NULL);
     on_death_free(on_death);
 }
 

@@ -90,6 +90,29 @@ static void test_claim_to_come_is_not_put_off_by_the_grid(void **state)
     assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), machine.claim_at);
 }
 
+static void test_leader_of_a_session_is_woken_by_its_term_and_not_by_an_old_deadline(void **state)
+{
+    const gavel_ns now = 100 * NS_PER_S, look_at = now + 120 * NS_PER_MS;
+    struct candidate machine = {.state = CANDIDATE_LEADING, .now = now, .has_sessions = true};
+
+    (void)state;
+    machine.settings.heartbeat_ms = 500;
+    machine.session.number = machine.mandate_session = machine.said_session = 3;
+    machine.stop_at = now - NS_PER_S; /* as of a step long ago */
+    machine.claim_at = machine.death_at = machine.orphan_at = machine.list_at = machine.beat_at = NEVER;
+    machine.look_at = look_at;
+    assert_int_equal(grid_wake_at(&machine, 1), look_at);
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), now + 150 * NS_PER_MS);
+    machine.look_at = NEVER;
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), NEVER);
+    machine.look_at = look_at;
+    machine.settings.max_mandate_ms = 1000;
+    machine.mandate_at = now - NS_PER_S + 130 * NS_PER_MS; /* its term ends after that look */
+    machine.calls[SLOT_BEAT].is_pending = true;            /* it has asked for a new epoch */
+    machine.calls[SLOT_BEAT].give_up_at = NEVER;
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), now + 130 * NS_PER_MS);
+}
+
 static void count_due(struct timer *timer, void *argument)
 {
     size_t *count = argument;
@@ -122,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_visit_meets_each_that_is_due_and_no_other),
         cmocka_unit_test(test_claim_that_was_due_wakes_nobody_while_a_call_is_under_way),
         cmocka_unit_test(test_claim_to_come_is_not_put_off_by_the_grid),
+        cmocka_unit_test(test_leader_of_a_session_is_woken_by_its_term_and_not_by_an_old_deadline),
     };
 
     return cmocka_run_group_tests_name("lib timers", tests, NULL, NULL);

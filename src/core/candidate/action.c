@@ -4,6 +4,11 @@
 
 #include "core/candidate/internal.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 struct candidate_action *act(struct candidate *c, enum candidate_action_kind kind)
 {
     struct candidate_action *action;
@@ -30,4 +35,29 @@ struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind)
         .previous_phase = c->phase,
     };
     return &action->event;
+}
+
+void keep_words(char **words, const char *format, ...)
+{
+    va_list arguments;
+
+    if (!*words)
+        *words = malloc(WORDS_SIZE);
+    if (!*words)
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(*words, WORDS_SIZE, format, arguments); /* cut off if too long */
+    va_end(arguments);
+}
+
+bool keep_name(char **place, const char *name)
+{
+    ASSERT(strlen(name) <= NAME_MAX_BYTES);
+    if (!*place && name[0] == '\0')
+        return true;
+    if (!*place)
+        *place = malloc(NAME_MAX_BYTES + 1);
+    if (*place)
+        memmove(*place, name, strlen(name) + 1);
+    return *place != NULL;
 }

@@ -11,7 +11,6 @@
 
 #include "core/candidate/internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 gavel_ns jittered(struct candidate *c, gavel_ms ms)
@@ -173,14 +172,14 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
         return;
     }
     if (reply)
-        memcpy(c->trouble, reply->message, sizeof c->trouble);
+        keep_words(&c->trouble, "%s", reply->message);
     else /* a call is given up a moment before the driver says so in its own words */
-        (void)snprintf(c->trouble, sizeof c->trouble,
-                       "%s did not answer in time; it may be overloaded, frozen or cut off", c->store);
+        keep_words(&c->trouble, "%s did not answer in time; it may be overloaded, frozen or cut off",
+                   c->store);
     if (breaker_failed(&c->breaker, &c->settings, c->now)) {
         event = emit(c, GAVEL_EVENT_BREAKER_OPEN);
         event->status = status;
-        event->message = c->trouble;
+        event->message = c->trouble ? c->trouble : "";
     }
     /* Only a look closes it, and where nothing comes round by itself somebody must ask for one. */
     if (c->has_sessions && c->breaker.state != BREAKER_CLOSED)

@@ -43,8 +43,8 @@
  *    another session, and an epoch that was ours once is never taken up again.
  *
  * Ownership: the struct belongs to the caller. Strings in the configuration
- * are copied. Pointers in actions are borrowed from the candidate and valid
- * until the next step.
+ * are copied, except the name of the store. Pointers in actions are borrowed
+ * from the candidate, or from the actions, and valid until the next step.
  */
 #ifndef CORE_CANDIDATE_CANDIDATE_H
 #define CORE_CANDIDATE_CANDIDATE_H
@@ -78,7 +78,7 @@ struct candidate_config {
     const char *group;
     const char *id;
     const char *address; /* doorbell, "" or NULL for none */
-    const char *store;   /* its URL, for messages; cut if it is long; "" or NULL: "the store" */
+    const char *store;   /* its URL, for messages; borrowed for good; "" or NULL: "the store" */
     int32_t priority;
     bool eligible;
     struct gavel_settings settings; /* must have passed gavel_settings_check() */
@@ -209,6 +209,8 @@ struct candidate_action {
 struct candidate_actions {
     size_t count;
     struct candidate_action items[CANDIDATE_ACTIONS_MAX];
+    char previous_leader[NAME_MAX_BYTES + 1]; /* an item may point to it … */
+    char address[ADDRESS_MAX_BYTES + 1];      /* … and to this */
 };
 
 /* One call of each kind may be under way at a time. */
@@ -256,14 +258,13 @@ struct candidate {
     struct outcome outcome;        /* … and this is it */
     uint32_t attempts;             /* before ours, as the record that we claimed said */
     enum gavel_status stop_status; /* why we end */
-    char stop_message[384];        /* the same in words; "": trouble tells */
-    char trouble[256];             /* the store's words on its last failure */
-    char store[176];               /* what it is called in ours */
+    char *stop_message;            /* the same in words; NULL: trouble tells */
+    char *trouble;                 /* the store's words on its last failure; NULL: there was none */
+    const char *store;             /* what it is called in ours */
 
     /* what we know of the group */
     struct observation seen;
     char last_leader[NAME_MAX_BYTES + 1]; /* as last reported by leader_changed; "" none yet */
-    char previous_leader[NAME_MAX_BYTES + 1];
     uint64_t last_epoch;
     bool has_followed;   /* somebody, maybe we, has led since we joined: the record has changed */
     bool is_leader_down; /* and this was reported */
@@ -314,22 +315,21 @@ struct candidate {
     bool is_renewal_failing;  /* the last attempt failed */
     enum gavel_reason reason; /* of STOPPING */
     enum gavel_loss loss;     /* what its release says: NONE, unless the work was killed */
-    char successor[NAME_MAX_BYTES + 1];
+    char *successor;
 
     /* the wish in the record that we hand over; void if of another epoch */
     uint64_t wish_epoch;
     bool wish_force;
     bool is_wish_recorded; /* it ends when the record has it no more; else it was told to us directly */
     gavel_ns wish_at;      /* since when we know of it */
-    char wish_successor[NAME_MAX_BYTES + 1];
+    char *wish_successor;  /* NULL: "", as with the other two */
 
     /* our own wish, to be written when the slot is free */
-    char ring_address[ADDRESS_MAX_BYTES + 1]; /* of the last RING_ONE */
     bool has_ask;
     bool ask_force;
     uint64_t ask_epoch; /* of the leader that is asked */
     gavel_ns ask_at;    /* not before */
-    char ask_successor[NAME_MAX_BYTES + 1];
+    char *ask_successor;
 
     /* calls */
     uint64_t next_call;
@@ -401,6 +401,22 @@ enum candidate_answer {
 
 /* The three answers; *ret_until is when a leader's mandate ends unless renewed, else untouched. */
 enum candidate_answer candidate_answer(const struct candidate *candidate, gavel_ns now, gavel_ns *ret_until);
+
+/*
+ * The same as things stand when this is the session of the store object: with
+ * each keep-alive a mandate lasts longer, and no step tells the candidate. For
+ * a candidate of a store without sessions they differ in nothing.
+ */
+bool candidate_is_leader_in(const struct candidate *candidate, const struct store_session *session,
+                            gavel_ns now);
+enum candidate_answer candidate_answer_in(const struct candidate *candidate,
+                                          const struct store_session *session, gavel_ns now,
+                                          gavel_ns *ret_until);
+
+/* Until when that mandate lasts, in PREPARING or LEADING; *ret_stop_at is never after *ret_deadline. 0 and 0:
+ * it is over, since another session is open, or none. */
+void candidate_times_in(const struct candidate *candidate, const struct store_session *session,
+                        gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 
 /* The epoch of the leader as last seen, ourselves included; 0 if there is none. */
 uint64_t candidate_leader_epoch(const struct candidate *candidate);

@@ -26,16 +26,15 @@
 static void set_outcome(struct candidate *c, enum gavel_status status, const char *why)
 {
     c->stop_status = status;
-    (void)snprintf(c->stop_message, sizeof c->stop_message, "%s", why); /* cut off if too long */
+    keep_words(&c->stop_message, "%s", why);
 }
 
 static void tell_done_by(struct candidate *c, const struct record *record)
 {
     c->seen.record = *record; /* what the last event tells */
     c->stop_status = GAVEL_ERR_DONE;
-    (void)snprintf(c->stop_message, sizeof c->stop_message,
-                   "the work of group \"%.60s\" was done for good by \"%.60s\" with epoch %llu", c->group,
-                   record->holder, (unsigned long long)record->epoch);
+    keep_words(&c->stop_message, "the work of group \"%.60s\" was done for good by \"%.60s\" with epoch %llu",
+               c->group, record->holder, (unsigned long long)record->epoch);
 }
 
 void finish_seen(struct candidate *c, const struct record *record)
@@ -96,9 +95,9 @@ static void settle_later(struct candidate *c, enum gavel_status status)
         return;
     }
     c->stop_status = status;
-    (void)snprintf(c->stop_message, sizeof c->stop_message,
-                   "it is unknown whether the success was recorded, so the work may be done again: %s",
-                   c->trouble[0] != '\0' ? c->trouble : gavel_status_text(status));
+    keep_words(&c->stop_message,
+               "it is unknown whether the success was recorded, so the work may be done again: %s",
+               c->trouble && c->trouble[0] != '\0' ? c->trouble : gavel_status_text(status));
     end(c, false);
 }
 
@@ -128,7 +127,7 @@ static bool is_closed(const struct candidate *c, const struct store_reply *reply
 
 static void not_closed(struct candidate *c)
 {
-    char why[sizeof c->stop_message];
+    char why[WORDS_SIZE];
 
     (void)snprintf(
         why, sizeof why,

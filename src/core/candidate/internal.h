@@ -23,6 +23,16 @@ bool holds_mandate(const struct candidate *c); /* PREPARING or LEADING */
 struct candidate_action *act(struct candidate *c, enum candidate_action_kind kind);
 /* The event lives until the next step; the caller fills in what applies. */
 struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind);
+/*
+ * Words for people, cut off if they are too long: few candidates ever have any, so they take no room in the
+ * struct. They are written to one place again and again, since an event may point to it. Without memory they
+ * stay as they are.
+ */
+#define WORDS_SIZE 384
+void keep_words(char **words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Keeps a name that few candidates ever have, likewise. False without memory; then the place says "". */
+bool keep_name(char **place, const char *name);
+static inline const char *kept_name(const char *place) { return place ? place : ""; }
 
 /* call.c: requests out, replies and time-outs in */
 /* False if the breaker holds it back; then *ret_retry_at is when to try again. Urgent calls are never held

@@ -47,13 +47,32 @@ gavel_ns lead_term_stop_at(const struct candidate *c)
     return ends_at == NEVER ? NEVER : ends_at - ns_from_ms(c->settings.stop_grace_ms);
 }
 
-static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
+static gavel_ns deadline_within(const struct candidate *c, gavel_ns session_deadline)
 {
     ASSERT(c->has_sessions);
     ASSERT(c->mandate_session != 0);
-    c->deadline = ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+    return ns_min(session_deadline - ns_from_ms(c->settings.stop_margin_ms), term_ends_at(c));
+}
+
+static void last_as_long_as(struct candidate *c, gavel_ns session_deadline)
+{
+    c->deadline = deadline_within(c, session_deadline);
     c->stop_at = c->deadline - ns_from_ms(c->settings.stop_grace_ms);
     ASSERT(c->stop_at <= c->deadline);
+}
+
+void candidate_times_in(const struct candidate *c, const struct store_session *session, gavel_ns *ret_stop_at,
+                        gavel_ns *ret_deadline)
+{
+    *ret_stop_at = c->stop_at;
+    *ret_deadline = c->deadline;
+    if (!c->has_sessions || !holds_mandate(c))
+        return;
+    *ret_stop_at = *ret_deadline = 0;
+    if (c->mandate_session != session->number)
+        return;
+    *ret_deadline = deadline_within(c, session->deadline);
+    *ret_stop_at = *ret_deadline - ns_from_ms(c->settings.stop_grace_ms);
 }
 
 void lead_follow_session(struct candidate *c)
@@ -250,12 +269,15 @@ static void take_wish(struct candidate *c, const struct record *record)
         c->wish_epoch = is_over ? 0 : c->wish_epoch;
         return;
     }
-    if (c->wish_epoch != c->epoch || strcmp(c->wish_successor, record->wish_successor) != 0)
+    if (c->wish_epoch != c->epoch || strcmp(kept_name(c->wish_successor), record->wish_successor) != 0)
         c->wish_at = c->now;
+    if (!keep_name(&c->wish_successor, record->wish_successor)) {
+        c->wish_epoch = 0; /* to whom is not to be remembered */
+        return;
+    }
     c->is_wish_recorded = true;
     c->wish_epoch = record->wish_epoch;
     c->wish_force = record->wish_force;
-    memcpy(c->wish_successor, record->wish_successor, sizeof c->wish_successor);
 }
 
 void lead_renew_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
@@ -332,6 +354,7 @@ void lead_consider_handover(struct candidate *c)
 {
     bool is_challengeable = c->now >= c->mandate_at + ns_from_ms(c->settings.min_mandate_ms);
     bool preempts = c->settings.preempt && !c->has_sessions; /* a store that grants also wishes */
+    const char *wished = kept_name(c->wish_successor);
     gavel_ns heard_after = c->listed_at;
     const struct peer *better;
 
@@ -341,10 +364,9 @@ void lead_consider_handover(struct candidate *c)
         heard_after = INT64_MIN;
     if (c->state != CANDIDATE_LEADING)
         return;
-    if (c->wish_epoch == c->epoch && (c->wish_force || is_challengeable) &&
-        strcmp(c->wish_successor, c->id) != 0 && is_fit(c, c->wish_successor)) {
-        stop_begin(c, c->wish_successor[0] ? GAVEL_REASON_HANDED_OVER : GAVEL_REASON_RESIGNED,
-                   c->wish_successor);
+    if (c->wish_epoch == c->epoch && (c->wish_force || is_challengeable) && strcmp(wished, c->id) != 0 &&
+        is_fit(c, wished)) {
+        stop_begin(c, wished[0] ? GAVEL_REASON_HANDED_OVER : GAVEL_REASON_RESIGNED, wished);
         return;
     }
     if (c->has_sessions && c->wish_epoch == c->epoch &&

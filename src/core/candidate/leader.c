@@ -18,9 +18,9 @@ void leader_seen(struct candidate *c, const char *id, uint64_t epoch)
     event = emit(c, GAVEL_EVENT_LEADER_CHANGED);
     /* The event lives on after this step's caller has read it, so the former name needs a place of its
      * own. */
-    memcpy(c->previous_leader, c->last_leader, sizeof c->previous_leader);
+    memcpy(c->actions->previous_leader, c->last_leader, sizeof c->actions->previous_leader);
     memmove(c->last_leader, id, strlen(id) + 1);
-    event->previous = c->previous_leader;
+    event->previous = c->actions->previous_leader;
     event->leader = c->last_leader;
     event->epoch = c->last_epoch = epoch;
     c->is_leader_down = false;

@@ -29,7 +29,7 @@ static struct peer *append(struct peers *peers)
     if (peers->count == PEERS_MAX)
         return NULL;
     if (peers->count == peers->capacity) {
-        size_t capacity = peers->capacity ? peers->capacity * 2 : 4;
+        size_t capacity = peers->capacity ? peers->capacity * 2 : 1; /* many are alone */
         struct peer *items = realloc(peers->items, capacity * sizeof *items);
 
         if (!items)

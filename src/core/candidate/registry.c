@@ -77,7 +77,7 @@ static void meet_rival(struct candidate *c, const struct store_reply *reply)
         c->rival_beats = reply->other_beats;
         c->rival_since = c->now;
     } else if (grows) {
-        memcpy(c->trouble, reply->message, sizeof c->trouble);
+        keep_words(&c->trouble, "%s", reply->message);
         stop_for_good(c, GAVEL_ERR_ID_IN_USE);
     } else if (reply->other_beats < c->rival_beats) { /* counted anew */
         c->rival_beats = reply->other_beats;

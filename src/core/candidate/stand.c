@@ -23,8 +23,6 @@
 
 #include "core/candidate/internal.h"
 
-#include <stdio.h>
-
 bool stand_has_time(const struct candidate *c)
 {
     if (PLANTED(STANDS_WITHOUT_TIME))
@@ -38,8 +36,8 @@ static void tell_short(struct candidate *c)
     if (c->is_told_short || stand_has_time(c))
         return;
     c->is_told_short = true;
-    (void)snprintf(
-        c->trouble, sizeof c->trouble,
+    keep_words(
+        &c->trouble,
         "cannot lead: sessions of %.60s last for %lld ms, and stopping the work may take %lld ms; lengthen the sessions or shorten the stop grace",
         c->store, (long long)ms_from_ns(c->session.lasts), (long long)ms_from_ns(candidate_stop_lead(c)));
 }

@@ -29,15 +29,15 @@ void standby_ask(struct candidate *c)
         return; /* another leads by now, or nobody */
     request.record.wish_epoch = c->seen.record.epoch;
     request.record.wish_force = c->ask_force;
-    memcpy(request.record.wish_successor, c->ask_successor, sizeof request.record.wish_successor);
-    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+    strcpy(request.record.wish_successor, kept_name(c->ask_successor)); /* a name fits */
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at);        /* urgent calls are never held back */
 }
 
 void standby_ask_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
     if (status == GAVEL_OK && reply->record.address[0] != '\0')
         act(c, CANDIDATE_RING_ONE)->address =
-            strcpy(c->ring_address, reply->record.address); /* both are of the same size */
+            strcpy(c->actions->address, reply->record.address); /* both are of the same size */
     /* Too early: other stores write the wish down, and the leader obeys it when its time has come. */
     if (c->has_sessions && status == GAVEL_ERR_STATE && !c->has_ask) {
         c->has_ask = true;
@@ -82,8 +82,8 @@ static void ring_leader(struct candidate *c)
     if (c->has_rung || !c->is_registered || c->seen.record.address[0] == '\0')
         return;
     c->has_rung = true;
-    memcpy(c->ring_address, c->seen.record.address, sizeof c->ring_address);
-    act(c, CANDIDATE_RING_ONE)->address = c->ring_address;
+    memcpy(c->actions->address, c->seen.record.address, sizeof c->actions->address);
+    act(c, CANDIDATE_RING_ONE)->address = c->actions->address;
 }
 
 /* Attempts at the work before ours, as far as the record says. One that died has left no word, and has taken

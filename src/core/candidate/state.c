@@ -152,6 +152,8 @@ void become_stopping(struct candidate *c)
     ASSERT(c->phase != GAVEL_PHASE_PREPARING);
 }
 
+static bool has_words(const char *words) { return words && words[0] != '\0'; }
+
 void become_ended(struct candidate *c)
 {
     struct gavel_event *event;
@@ -166,7 +168,7 @@ void become_ended(struct candidate *c)
     event = emit(c, GAVEL_EVENT_STOPPED);
     event->status = c->stop_status;
     if (c->stop_status != GAVEL_OK)
-        event->message = c->stop_message[0] != '\0' ? c->stop_message : c->trouble;
+        event->message = has_words(c->stop_message) ? c->stop_message : c->trouble ? c->trouble : "";
     if (c->stop_status == GAVEL_ERR_DONE) {
         event->previous = c->seen.record.holder;
         event->epoch = c->seen.record.epoch;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "core/candidate/internal.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Obey a doorbell at most so often; more of them, true or forged, cost nothing. */
@@ -34,8 +34,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     memcpy(c->id, config->id, strlen(config->id) + 1);
     if (config->address && strlen(config->address) <= ADDRESS_MAX_BYTES)
         memcpy(c->address, config->address, strlen(config->address) + 1);
-    (void)snprintf(c->store, sizeof c->store, "%s",
-                   config->store && *config->store ? config->store : "the store"); /* cut if it is long */
+    c->store = config->store && *config->store ? config->store : "the store";
     c->settings = config->settings;
     c->clock = config->clock;
     c->process = config->process;
@@ -57,8 +56,15 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
 
 void candidate_done(struct candidate *c)
 {
-    if (c)
-        peers_done(&c->peers);
+    if (!c)
+        return;
+    peers_done(&c->peers);
+    free(c->trouble);
+    free(c->stop_message);
+    free(c->successor);
+    free(c->wish_successor);
+    free(c->ask_successor);
+    c->trouble = c->stop_message = c->successor = c->wish_successor = c->ask_successor = NULL;
 }
 
 static bool takes_part(const struct candidate *c)
@@ -142,17 +148,17 @@ static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *
         c->wish_force = force;
         c->is_wish_recorded = false;
         c->wish_at = c->now;
-        memmove(c->wish_successor, desired, strlen(desired) + 1);
+        if (!keep_name(&c->wish_successor, desired))
+            c->wish_epoch = 0;
         lead_consider_handover(c);
         return;
     }
     c->look_at = ns_min(c->look_at, c->now);
     if (is_led_by_other && (is_named ? strcmp(desired, c->seen.record.holder) != 0 : force)) {
-        c->has_ask = true;
+        c->has_ask = keep_name(&c->ask_successor, desired);
         c->ask_epoch = c->seen.record.epoch;
         c->ask_at = c->now;
         c->ask_force = force;
-        memmove(c->ask_successor, desired, strlen(desired) + 1);
     }
 }
 
@@ -404,6 +410,34 @@ enum candidate_answer candidate_answer(const struct candidate *c, gavel_ns now, 
         return CANDIDATE_NOT_LEADER;
     *ret_until = c->stop_at;
     return c->is_renewal_failing ? CANDIDATE_UNKNOWN_UNTIL : CANDIDATE_LEADER;
+}
+
+/* Keep-alives are sent several times in what a session lasts. */
+static bool is_silent(const struct store_session *session, gavel_ns now)
+{
+    return session->lasts != 0 && now - (session->deadline - session->lasts) > session->lasts / 2;
+}
+
+bool candidate_is_leader_in(const struct candidate *c, const struct store_session *session, gavel_ns now)
+{
+    gavel_ns stop_at, deadline;
+
+    candidate_times_in(c, session, &stop_at, &deadline);
+    return c->state == CANDIDATE_LEADING && now < stop_at;
+}
+
+enum candidate_answer candidate_answer_in(const struct candidate *c, const struct store_session *session,
+                                          gavel_ns now, gavel_ns *ret_until)
+{
+    gavel_ns stop_at, deadline;
+
+    if (!c->has_sessions)
+        return candidate_answer(c, now, ret_until);
+    if (!candidate_is_leader_in(c, session, now))
+        return CANDIDATE_NOT_LEADER;
+    candidate_times_in(c, session, &stop_at, &deadline);
+    *ret_until = stop_at;
+    return is_silent(session, now) ? CANDIDATE_UNKNOWN_UNTIL : CANDIDATE_LEADER;
 }
 
 uint64_t candidate_leader_epoch(const struct candidate *c)

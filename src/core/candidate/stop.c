@@ -20,7 +20,7 @@ void stop_end(struct candidate *c, bool is_released)
     if (is_released)
         act(c, CANDIDATE_RING);
     /* Let another have it, even one that missed the doorbell: it looks at least once in this time. */
-    if (was_voluntary && (c->successor[0] != '\0' || peers_others(&c->peers, c->id) > 0))
+    if (was_voluntary && (kept_name(c->successor)[0] != '\0' || peers_others(&c->peers, c->id) > 0))
         c->hold_back_until =
             c->now + 2 * ns_from_ms(c->settings.election_interval_ms + c->settings.heartbeat_jitter_ms);
     become_standby(c);
@@ -55,8 +55,8 @@ void stop_send_release(struct candidate *c)
     c->settle_at = NEVER;
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
-    memcpy(request.record.successor, c->successor, sizeof request.record.successor);
-    if (c->has_outcome) { /* whoever has one ends, and names nobody */
+    strcpy(request.record.successor, kept_name(c->successor)); /* a name fits */
+    if (c->has_outcome) {                                      /* whoever has one ends, and names nobody */
         c->outcome.attempts = c->attempts < UINT32_MAX ? c->attempts + 1 : c->attempts;
         outcome_write(&c->outcome, request.record.successor);
     }
@@ -118,9 +118,8 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
     /* The store would grant it the next one in the very write that ends this one, and so on. */
     c->gives_up = c->has_sessions && c->state == CANDIDATE_PREPARING &&
                   (reason == GAVEL_REASON_LAPSED || reason == GAVEL_REASON_TERM_OVER);
-    ASSERT(strlen(successor) < sizeof c->successor);
     c->reason = reason;
-    memmove(c->successor, successor, strlen(successor) + 1);
+    (void)keep_name(&c->successor, successor); /* a hint: without memory anybody may follow */
     become_stopping(c);
     if (reason == GAVEL_REASON_SUPERSEDED || (c->has_sessions && session_is_over(c)))
         c->deadline = ns_min(c->deadline, c->now + ns_from_ms(c->settings.stop_grace_ms));

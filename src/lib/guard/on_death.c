@@ -122,14 +122,16 @@ struct on_death_entry *on_death_take(struct on_death *on_death, const char *grou
 {
     uint32_t count = atomic_load(&on_death->count);
     struct on_death_entry *entry;
-    uint32_t i = 0;
+    uint32_t i = on_death->first_free;
 
     if (strlen(group) >= sizeof entry->group || strlen(holder) >= sizeof entry->holder)
         return NULL;
     while (i < count && on_death->entries[i].group[0] != '\0')
         i++;
+    on_death->first_free = i;
     if (i == on_death->capacity)
         return NULL;
+    on_death->first_free++;
     entry = &on_death->entries[i];
     memcpy(entry->group, group, strlen(group) + 1);
     memcpy(entry->holder, holder, strlen(holder) + 1);
@@ -138,10 +140,15 @@ struct on_death_entry *on_death_take(struct on_death *on_death, const char *grou
     return entry;
 }
 
-void on_death_give_back(struct on_death_entry *entry)
+void on_death_give_back(struct on_death *on_death, struct on_death_entry *entry)
 {
+    uint32_t index;
+
     if (!entry)
         return;
+    index = (uint32_t)(entry - on_death->entries);
+    if (index < on_death->first_free)
+        on_death->first_free = index;
     on_death_note_stopped(entry);
     atomic_store(&entry->is_used, 0);
     entry->nonce = (struct nonce){0};

@@ -53,7 +53,8 @@ struct on_death {
     _Atomic uint64_t session;          /* the number of the one that is open; 0: none */
     _Atomic gavel_ns session_deadline; /* that it has */
     char store[ON_DEATH_STORE_MAX];
-    uint32_t capacity; /* of entries */
+    uint32_t capacity;   /* of entries */
+    uint32_t first_free; /* for the writer: none before it is free */
     struct on_death_entry entries[];
 };
 
@@ -76,7 +77,7 @@ GAVEL_CHECKED enum gavel_status on_death_set_store(struct on_death *on_death, co
 
 /* Takes an entry for a group; NULL if there is none left. Not locked: the handle's mutex guards it. */
 struct on_death_entry *on_death_take(struct on_death *on_death, const char *group, const char *holder);
-void on_death_give_back(struct on_death_entry *entry); /* safe on NULL */
+void on_death_give_back(struct on_death *on_death, struct on_death_entry *entry); /* safe on NULLs */
 
 /* A claim with this nonce is about to be sent. Safe on NULL, as are the next two. */
 void on_death_note_claim(struct on_death_entry *entry, struct nonce nonce);

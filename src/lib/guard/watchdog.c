@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
@@ -24,7 +25,7 @@ static void set_timer(struct watchdog *watchdog, gavel_ns at)
 }
 
 /* The only message that this library ever writes: nobody would be left to read an event. */
-static void say_why(const struct watchdog_entry *entry, gavel_ns now)
+static void say_why(const struct watchdog_entry *entry, gavel_ns deadline, gavel_ns now)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
     char message[512];
@@ -32,7 +33,7 @@ static void say_why(const struct watchdog_entry *entry, gavel_ns now)
         message, sizeof message,
         "gavel: group \"%s\": the work of epoch %" PRIu64 " had not stopped by its deadline (%" PRId64
         " ms ago); aborting, so that another process may lead safely. Make on_demoted return sooner, or raise stop_grace_ms.\n",
-        entry->group, entry->epoch, (int64_t)ms_from_ns(now - entry->deadline));
+        entry->group, entry->epoch, (int64_t)ms_from_ns(now - deadline));
 
     if (length > (int)sizeof message - 1)
         length = (int)sizeof message - 1;
@@ -47,9 +48,9 @@ static void say_why(const struct watchdog_entry *entry, gavel_ns now)
  * could take any time, while its other threads go on working. Should anything
  * here hang all the same, the killer is set already.
  */
-static _Noreturn void die(const struct watchdog_entry *entry, gavel_ns now)
+static _Noreturn void die(const struct watchdog_entry *entry, gavel_ns deadline, gavel_ns now)
 {
-    say_why(entry, now);
+    say_why(entry, deadline, now);
     (void)signal(SIGABRT, SIG_DFL); /* cannot fail for this signal */
     abort();
 }
@@ -68,21 +69,73 @@ static void report(struct watchdog *watchdog, struct watchdog_entry *entry)
     pthread_cond_broadcast(&watchdog->reported);
 }
 
+static struct watchdog_entry *entry_of(struct timer *bound)
+{
+    return (struct watchdog_entry *)(void *)((char *)bound - offsetof(struct watchdog_entry, bound));
+}
+
+/* When the first of these must have stopped; NEVER if there is none. */
+static gavel_ns first_deadline(const struct watchdog *watchdog, const struct timers *bound)
+{
+    const struct timer *first = timers_first(bound);
+
+    return first ? watchdog->session_deadline + first->at : NEVER;
+}
+
+/* When the work must have stopped, by whatever comes first; NEVER: nothing says so. */
+static gavel_ns deadline_of(const struct watchdog *watchdog, const struct watchdog_entry *entry)
+{
+    return entry->is_bound ? ns_min(entry->deadline, watchdog->session_deadline - entry->margin)
+                           : entry->deadline;
+}
+
+/* Aborts if one of those that are for it has not stopped in time. */
+static void survey_aborts(const struct watchdog *watchdog, gavel_ns now)
+{
+    gavel_ns deadline = first_deadline(watchdog, &watchdog->bound_to_abort);
+
+    if (deadline <= now)
+        die(entry_of(timers_first(&watchdog->bound_to_abort)), deadline, now);
+    for (const struct watchdog_entry *entry = watchdog->armed; entry; entry = entry->next)
+        if (entry->deadline <= now && !entry->report)
+            die(entry, entry->deadline, now);
+}
+
+/* The first entry of the session that has to be reported now, or NULL. */
+static struct watchdog_entry *survey_session(struct watchdog *watchdog, gavel_ns now)
+{
+    struct watchdog_entry *entry;
+
+    while (first_deadline(watchdog, &watchdog->bound_to_report) <= now) {
+        entry = entry_of(timers_first(&watchdog->bound_to_report));
+        timers_set(&watchdog->bound_to_report, &entry->bound, NEVER);
+        entry->next_reported = watchdog->bound_reported;
+        watchdog->bound_reported = entry;
+        if (!entry->is_reported) /* else by the end of its term */
+            return entry;
+    }
+    return NULL;
+}
+
 /* The first entry that has to be reported now, or NULL; then *ret_earliest is the next deadline. */
 static struct watchdog_entry *survey(struct watchdog *watchdog, gavel_ns *ret_earliest)
 {
     gavel_ns now = clock_now();
-    gavel_ns earliest = NEVER;
+    gavel_ns earliest;
+    struct watchdog_entry *bound;
 
-    for (struct watchdog_entry *entry = watchdog->armed; entry; entry = entry->next) {
-        if (entry->deadline <= now && !entry->report)
-            die(entry, now);
-        if (entry->is_reported)
-            continue;
-        if (entry->deadline <= now)
+    survey_aborts(watchdog, now);
+    for (struct watchdog_entry *entry = watchdog->armed; entry; entry = entry->next)
+        if (entry->deadline <= now && !entry->is_reported)
             return entry;
-        earliest = ns_min(earliest, entry->deadline);
-    }
+    bound = survey_session(watchdog, now);
+    if (bound)
+        return bound;
+    earliest = ns_min(first_deadline(watchdog, &watchdog->bound_to_abort),
+                      first_deadline(watchdog, &watchdog->bound_to_report));
+    for (const struct watchdog_entry *entry = watchdog->armed; entry; entry = entry->next)
+        if (!entry->is_reported)
+            earliest = ns_min(earliest, entry->deadline);
     *ret_earliest = earliest;
     return NULL;
 }
@@ -120,6 +173,8 @@ static void *run(void *argument)
 static void tear_down(struct watchdog *watchdog)
 {
     killer_close(&watchdog->killer);
+    timers_done(&watchdog->bound_to_abort);
+    timers_done(&watchdog->bound_to_report);
     pthread_cond_destroy(&watchdog->reported);
     pthread_mutex_destroy(&watchdog->mutex);
     (void)close(watchdog->timer_fd); /* nothing was written to it */
@@ -129,7 +184,7 @@ enum gavel_status watchdog_start(struct watchdog *watchdog)
 {
     enum gavel_status status;
 
-    *watchdog = (struct watchdog){.wake_at = NEVER};
+    *watchdog = (struct watchdog){.wake_at = NEVER, .session_kill = {.at = NEVER, .index = TIMER_OUT}};
     watchdog->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (watchdog->timer_fd < 0)
         return GAVEL_ERR_IO;
@@ -164,32 +219,143 @@ enum gavel_status watchdog_reserve(struct watchdog *watchdog, size_t count)
     enum gavel_status status;
 
     pthread_mutex_lock(&watchdog->mutex);
-    status = killer_reserve(&watchdog->killer, count);
+    status = killer_reserve(&watchdog->killer, count + 1); /* and the session */
+    if (status == GAVEL_OK)
+        status = timers_reserve(&watchdog->bound_to_abort, count);
+    if (status == GAVEL_OK)
+        status = timers_reserve(&watchdog->bound_to_report, count);
     pthread_mutex_unlock(&watchdog->mutex);
     return status;
+}
+
+/* Mutex held, as with all below. */
+static void list_armed(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    entry->previous = NULL;
+    entry->next = watchdog->armed;
+    if (entry->next)
+        entry->next->previous = entry;
+    watchdog->armed = entry;
+}
+
+static void unlist_armed(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    if (entry->previous)
+        entry->previous->next = entry->next;
+    else
+        watchdog->armed = entry->next;
+    if (entry->next)
+        entry->next->previous = entry->previous;
+}
+
+/* Gives it a deadline of its own, or takes that away. */
+static void set_own(struct watchdog *watchdog, struct watchdog_entry *entry, gavel_ns deadline,
+                    gavel_ns kill_at)
+{
+    /* First, so that nothing that happens here can come before it. */
+    if (!entry->report)
+        killer_set(&watchdog->killer, &entry->kill, kill_at);
+    if (entry->deadline == NEVER && deadline != NEVER)
+        list_armed(watchdog, entry);
+    if (entry->deadline != NEVER && deadline == NEVER)
+        unlist_armed(watchdog, entry);
+    entry->deadline = deadline;
+}
+
+static struct timers *heap_of(struct watchdog *watchdog, const struct watchdog_entry *entry)
+{
+    return entry->report ? &watchdog->bound_to_report : &watchdog->bound_to_abort;
+}
+
+/* The process must not outlive the first of those that would have aborted it. */
+static void set_session_kill(struct watchdog *watchdog)
+{
+    const struct timer *first = timers_first(&watchdog->bound_to_abort);
+    gavel_ns margin = first ? -first->at : 0;
+
+    killer_set(&watchdog->killer, &watchdog->session_kill,
+               first ? watchdog->session_deadline - margin + margin / 2 : NEVER);
+}
+
+static void unbind(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    struct watchdog_entry **link = &watchdog->bound_reported;
+
+    if (!entry->is_bound)
+        return;
+    entry->is_bound = false;
+    if (entry->bound.index == TIMER_OUT) {
+        while (*link != entry)
+            link = &(*link)->next_reported;
+        *link = entry->next_reported;
+        return;
+    }
+    timers_set(heap_of(watchdog, entry), &entry->bound, NEVER);
+    set_session_kill(watchdog);
+}
+
+/* It has another deadline since it had `before`, which may be missed as well. */
+static void begin_anew(const struct watchdog *watchdog, struct watchdog_entry *entry, gavel_ns before)
+{
+    if (before == NEVER || deadline_of(watchdog, entry) > before)
+        entry->is_reported = false;
+}
+
+static void wake_by(struct watchdog *watchdog, gavel_ns deadline)
+{
+    if (deadline < watchdog->wake_at)
+        set_timer(watchdog, deadline);
 }
 
 void watchdog_arm(struct watchdog *watchdog, struct watchdog_entry *entry, uint64_t epoch, gavel_ns deadline,
                   gavel_ns kill_at)
 {
+    gavel_ns before;
+
     pthread_mutex_lock(&watchdog->mutex);
-    /* First, so that nothing that happens here can come before it. */
-    if (!entry->report)
-        killer_set(&watchdog->killer, &entry->kill, kill_at);
-    if (entry->deadline == NEVER) {
-        entry->previous = NULL;
-        entry->next = watchdog->armed;
-        if (entry->next)
-            entry->next->previous = entry;
-        watchdog->armed = entry;
-        entry->is_reported = false;
-    } else if (deadline > entry->deadline) {
-        entry->is_reported = false; /* another deadline, which may be missed as well */
-    }
+    before = deadline_of(watchdog, entry);
+    set_own(watchdog, entry, deadline, kill_at);
+    unbind(watchdog, entry);
+    begin_anew(watchdog, entry, before);
     entry->epoch = epoch;
-    entry->deadline = deadline;
-    if (deadline < watchdog->wake_at)
-        set_timer(watchdog, deadline);
+    wake_by(watchdog, deadline);
+    pthread_mutex_unlock(&watchdog->mutex);
+}
+
+void watchdog_bind(struct watchdog *watchdog, struct watchdog_entry *entry, uint64_t epoch, gavel_ns margin,
+                   gavel_ns deadline)
+{
+    gavel_ns before;
+
+    pthread_mutex_lock(&watchdog->mutex);
+    before = deadline_of(watchdog, entry);
+    if (!entry->is_bound) { /* the margin of a group does not change */
+        entry->is_bound = true;
+        entry->margin = margin;
+        timers_set(heap_of(watchdog, entry), &entry->bound, -margin);
+        set_session_kill(watchdog);
+    }
+    set_own(watchdog, entry, deadline, deadline == NEVER ? NEVER : deadline + margin / 2);
+    begin_anew(watchdog, entry, before);
+    entry->epoch = epoch;
+    wake_by(watchdog, deadline_of(watchdog, entry));
+    pthread_mutex_unlock(&watchdog->mutex);
+}
+
+void watchdog_move_session(struct watchdog *watchdog, gavel_ns deadline)
+{
+    pthread_mutex_lock(&watchdog->mutex);
+    watchdog->session_deadline = deadline;
+    while (watchdog->bound_reported) {
+        struct watchdog_entry *entry = watchdog->bound_reported;
+
+        watchdog->bound_reported = entry->next_reported;
+        entry->is_reported = false;
+        timers_set(heap_of(watchdog, entry), &entry->bound, -entry->margin);
+    }
+    set_session_kill(watchdog);
+    wake_by(watchdog, ns_min(first_deadline(watchdog, &watchdog->bound_to_abort),
+                             first_deadline(watchdog, &watchdog->bound_to_report)));
     pthread_mutex_unlock(&watchdog->mutex);
 }
 
@@ -203,21 +369,16 @@ static void wait_for_report(struct watchdog *watchdog, const struct watchdog_ent
 void watchdog_disarm(struct watchdog *watchdog, struct watchdog_entry *entry)
 {
     gavel_ns now = clock_now();
+    gavel_ns deadline;
 
     pthread_mutex_lock(&watchdog->mutex);
-    if (entry->deadline != NEVER) {
-        if (entry->deadline <= now && !entry->report)
-            die(entry, now);
+    deadline = deadline_of(watchdog, entry);
+    if (deadline != NEVER) {
+        if (deadline <= now && !entry->report)
+            die(entry, deadline, now);
         wait_for_report(watchdog, entry);
-        if (entry->previous)
-            entry->previous->next = entry->next;
-        else
-            watchdog->armed = entry->next;
-        if (entry->next)
-            entry->next->previous = entry->previous;
-        entry->deadline = NEVER;
-        if (!entry->report)
-            killer_set(&watchdog->killer, &entry->kill, NEVER);
+        unbind(watchdog, entry);
+        set_own(watchdog, entry, NEVER, NEVER);
     }
     pthread_mutex_unlock(&watchdog->mutex);
 }

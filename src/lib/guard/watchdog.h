@@ -14,6 +14,11 @@
  * Renewals move deadlines further away all the time. They only write a number.
  * The thread notices when the earlier deadline comes, looks for the new
  * earliest one and goes back to sleep.
+ *
+ * Mandates of a session end so long before its deadline as their margin says.
+ * Its keep-alives move one number for all of them: which comes first follows
+ * from the margins alone. Once the work of one is told to stop it is armed
+ * with a deadline of its own.
  */
 #ifndef LIB_GUARD_WATCHDOG_H
 #define LIB_GUARD_WATCHDOG_H
@@ -30,14 +35,27 @@
 struct watchdog_entry {
     struct watchdog_entry *next;
     struct watchdog_entry *previous;
-    gavel_ns deadline; /* NEVER: not armed, and in no list */
+    gavel_ns deadline; /* NEVER: it has none of its own, and is in no list */
     uint64_t epoch;
     const char *group; /* borrowed while it is armed */
     /* Called once, by the watchdog's thread, instead of the abort; NULL: abort. */
     void (*report)(struct watchdog_entry *entry, uint64_t epoch);
     bool is_reported;
     struct timer kill; /* in the killer's list, unless this entry reports */
+
+    /* of a session */
+    bool is_bound;
+    gavel_ns margin;
+    struct timer bound; /* at minus the margin; in a heap of the watchdog, unless it was reported */
+    struct watchdog_entry *next_reported;
 };
+
+/* Neither armed nor bound. */
+#define WATCHDOG_ENTRY_INIT                                                                                  \
+    {                                                                                                        \
+        .deadline = NEVER, .kill = {.at = NEVER, .index = TIMER_OUT},                                        \
+        .bound = {.at = NEVER, .index = TIMER_OUT},                                                          \
+    }
 
 struct watchdog {
     pthread_t thread;
@@ -48,6 +66,12 @@ struct watchdog {
     gavel_ns wake_at; /* what the timer is set to; NEVER if it is not */
     bool is_stopping;
     struct killer killer;
+    /* The earliest of a session comes first: those that end the process, and those that report. */
+    gavel_ns session_deadline;
+    struct timers bound_to_abort;
+    struct timers bound_to_report;
+    struct watchdog_entry *bound_reported; /* was reported; to be bound again should the deadline move */
+    struct timer session_kill;
     const struct watchdog_entry *reporting; /* its report() is under way */
     pthread_cond_t reported;                /* it has returned */
 };
@@ -67,6 +91,20 @@ GAVEL_CHECKED enum gavel_status watchdog_reserve(struct watchdog *watchdog, size
  */
 void watchdog_arm(struct watchdog *watchdog, struct watchdog_entry *entry, uint64_t epoch, gavel_ns deadline,
                   gavel_ns kill_at);
+
+/*
+ * Arms an entry with the deadline of the session less the margin, whatever that
+ * becomes, and with `deadline`, which may be NEVER: whichever comes first. The
+ * process is killed half a margin later.
+ */
+void watchdog_bind(struct watchdog *watchdog, struct watchdog_entry *entry, uint64_t epoch, gavel_ns margin,
+                   gavel_ns deadline);
+
+/*
+ * The deadline of the session, for all that are bound to it. Another session has
+ * other mandates: before it is told of, all entries were armed or disarmed.
+ */
+void watchdog_move_session(struct watchdog *watchdog, gavel_ns deadline);
 
 /*
  * The work has stopped. Still aborts if the deadline has passed: which of two

@@ -5,15 +5,27 @@
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
+#include "os/clock.h"
 
 #include <stdlib.h>
 
+/* Those that are part of a candidate do without. */
+struct long_command {
+    struct command command; /* first, so that freeing it frees the whole */
+    struct outcome outcome;
+    char name[NAME_MAX_BYTES + 1];
+};
+
 struct command *command_new(enum command_kind kind, struct gavel_candidate *candidate)
 {
-    struct command *command = calloc(1, sizeof *command);
+    struct long_command *whole = calloc(1, sizeof *whole);
+    struct command *command;
 
-    if (!command)
+    if (!whole)
         return NULL;
+    command = &whole->command;
+    command->name = whole->name;
+    command->outcome = &whole->outcome;
     command->kind = kind;
     command->candidate = candidate;
     command->is_allocated = true;
@@ -90,10 +102,15 @@ static enum gavel_status run(struct command *command)
     struct gavel_candidate *candidate = command->candidate;
     struct candidate_event event = {0};
 
-    switch (command->kind) {
-    case COMMAND_START:
+    if (command->kind == COMMAND_START) {
         lib_candidate_start(candidate);
         return GAVEL_OK;
+    }
+    if (command->kind != COMMAND_STOP)
+        lib_candidate_start_now(candidate);
+    switch (command->kind) {
+    case COMMAND_START:
+        break;
     case COMMAND_STOP:
         lib_candidate_stop(candidate);
         return GAVEL_OK;
@@ -114,7 +131,7 @@ static enum gavel_status run(struct command *command)
         break;
     case COMMAND_OUTCOME:
         event.kind = CANDIDATE_OUTCOME;
-        event.outcome = command->outcome;
+        event.outcome = *command->outcome;
         break;
     case COMMAND_ENSURE:
         event.kind = CANDIDATE_ENSURE;
@@ -154,6 +171,8 @@ void command_run_queued(struct gavel *gavel)
     for (size_t left = gavel->commands.count; left > 0 && (command = take(&gavel->commands)); left--) {
         pthread_mutex_unlock(&gavel->mutex);
         status = run(command);
+        if (lib_session_stop_at(gavel) <= clock_now()) /* its callbacks may have taken long */
+            lib_candidate_demote_lapsed(gavel);
         pthread_mutex_lock(&gavel->mutex);
         finish(command, status);
     }

@@ -38,8 +38,10 @@ struct command {
     uint64_t id;                       /* UNSUBSCRIBE */
     uint64_t epoch;                    /* ENSURE: of the leader that the caller saw; 0 if it saw none */
     struct subscription *subscription; /* SUBSCRIBE; handed over */
-    struct outcome outcome;            /* OUTCOME */
-    char name[NAME_MAX_BYTES + 1];     /* RESIGN: successor; ENSURE: desired */
+    /* NAME_MAX_BYTES + 1 of them. RESIGN: successor; ENSURE: desired. This and the next belong to
+     * command_new(); NULL in others */
+    char *name;
+    struct outcome *outcome; /* OUTCOME */
 };
 
 struct command_queue {
@@ -48,7 +50,7 @@ struct command_queue {
     size_t count;
 };
 
-/* A command on the heap, or NULL. */
+/* A command on the heap, with room for a name and an outcome, or NULL. */
 struct command *command_new(enum command_kind kind, struct gavel_candidate *candidate);
 
 /* Puts a command in the queue and wakes the loop. */

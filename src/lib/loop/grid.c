@@ -4,6 +4,16 @@
 
 #define GRID_MAX_NS (50 * NS_PER_MS)
 
+/* Of a session only the end of its term counts: what the machine knows of the deadline may be old. */
+static gavel_ns stop_at(const struct candidate *machine)
+{
+    const struct store_session endless = {.number = machine->mandate_session, .deadline = NEVER};
+    gavel_ns stop_at, deadline;
+
+    candidate_times_in(machine, &endless, &stop_at, &deadline);
+    return stop_at;
+}
+
 gavel_ns grid_wake_at(const struct candidate *machine, size_t groups)
 {
     gavel_ns at = candidate_wake_at(machine);
@@ -16,7 +26,7 @@ gavel_ns grid_wake_at(const struct candidate *machine, size_t groups)
         return at;
     at = (at + grid - 1) / grid * grid;
     if (machine->state == CANDIDATE_LEADING)
-        return ns_min(at, machine->stop_at);
+        return ns_min(at, stop_at(machine));
     /* While a call is under way the machine waits for its answer: a claim that was due before cannot be
      * made. */
     return machine->calls[SLOT_MANDATE].is_pending ? at : ns_min(at, machine->claim_at);

@@ -102,6 +102,8 @@ static void run_due(struct gavel *gavel)
         if (!timer || timer->at > now)
             return;
         lib_candidate_due(candidate_of(timer));
+        if (lib_session_stop_at(gavel) <= clock_now())
+            lib_candidate_demote_lapsed(gavel);
     }
 }
 
@@ -111,6 +113,7 @@ static void set_timer(struct gavel *gavel)
     gavel_ns at = first ? first->at : NEVER;
     struct itimerspec spec;
 
+    at = ns_min(at, lib_session_stop_at(gavel));
     at = ns_min(at, bell_unmute(gavel, clock_now()));
     at = ns_min(at, own_guard_tend(gavel, clock_now()));
     if (at == gavel->timer_at)
@@ -121,27 +124,33 @@ static void set_timer(struct gavel *gavel)
 }
 
 /* Answers of the store, in the order they came. */
+static void feed_answers(struct gavel *gavel)
+{
+    struct job *job;
+
+    while ((job = gavel->answers.first)) {
+        gavel->answers.first = job->next;
+        if (!job->next)
+            gavel->answers.last = NULL;
+        gavel->jobs--;
+        if (job->candidate) { /* only this thread sets it to NULL */
+            job->candidate->jobs--;
+            lib_candidate_reply(job->candidate, job);
+        }
+        job_free(job);
+        if (lib_session_stop_at(gavel) <= clock_now()) /* their callbacks may have taken long */
+            lib_candidate_demote_lapsed(gavel);
+    }
+}
+
+/* What the store has told before these answers is taken in before them. */
 static void take_in_finished(struct gavel *gavel)
 {
-    for (;;) {
-        struct gavel_candidate *candidate;
-        struct job *job;
-
-        pthread_mutex_lock(&gavel->mutex);
-        job = gavel->finished.first;
-        if (job) {
-            gavel->finished.first = job->next;
-            if (!job->next)
-                gavel->finished.last = NULL;
-        }
-        pthread_mutex_unlock(&gavel->mutex);
-        if (!job)
-            return;
-        candidate = job->candidate; /* only this thread sets it to NULL */
-        if (candidate)
-            lib_candidate_reply(candidate, job);
-        job_free(job);
-    }
+    pthread_mutex_lock(&gavel->mutex);
+    job_queue_move(&gavel->finished, &gavel->answers);
+    pthread_mutex_unlock(&gavel->mutex);
+    if (lib_session_take_news(gavel))
+        feed_answers(gavel);
 }
 
 void loop_pass(struct gavel *gavel, int timeout_ms)
@@ -157,6 +166,8 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     }
     command_run_queued(gavel);
     take_in_finished(gavel);
+    lib_session_tell_waiting(gavel);
+    lib_candidate_start_waiting(gavel);
     lib_candidate_demote_lapsed(gavel);
     run_due(gavel);
     worker_flush(gavel);
@@ -164,6 +175,8 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     watches_bury(gavel);
     set_timer(gavel);
     pthread_mutex_lock(&gavel->mutex);
+    if (gavel->answers.first || lib_session_has_news(gavel))
+        loop_wake(gavel); /* the rest comes with the next pass */
     if (gavel->waiters > 0)
         pthread_cond_broadcast(&gavel->changed);
     pthread_mutex_unlock(&gavel->mutex);

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,18 @@
 /* Large enough for every group of a busy process, small enough that one batch stays short. */
 #define BATCH_MAX 512
 
+/* There a request costs less than a round trip, and thousands may come at one instant. */
+#define SESSION_BATCH_MAX 1024
+
 /* How long the thread may take to come back from the store after its last time-out. */
 #define STOP_GRACE NS_PER_S
 
 struct batch {
-    struct store_request requests[BATCH_MAX];
-    struct store_reply replies[BATCH_MAX];
+    struct store_request requests[SESSION_BATCH_MAX];
+    struct store_reply replies[SESSION_BATCH_MAX];
 };
+
+_Static_assert(BATCH_MAX <= SESSION_BATCH_MAX, "a batch has room for both");
 
 void job_queue_add(struct job_queue *queue, struct job *job)
 {
@@ -33,21 +39,74 @@ void job_queue_add(struct job_queue *queue, struct job *job)
     queue->last = job;
 }
 
+void job_queue_move(struct job_queue *from, struct job_queue *to)
+{
+    if (!from->first)
+        return;
+    if (to->last)
+        to->last->next = from->first;
+    else
+        to->first = from->first;
+    to->last = from->last;
+    *from = (struct job_queue){0};
+}
+
 void job_free(struct job *job)
 {
     if (!job)
         return;
-    store_reply_done(&job->reply);
+    store_reply_done(job->reply);
+    free(job->reply);
     free(job);
 }
 
+/* How much of a request says something, without what it points to. */
+static size_t used_by(const struct store_request *request)
+{
+    switch (request->op) {
+    case STORE_READ:
+    case STORE_GROUPS:
+        return offsetof(struct store_request, record);
+    case STORE_HEARTBEAT:
+    case STORE_LEAVE:
+    case STORE_CANDIDATES:
+        return offsetof(struct store_request, registration) + sizeof request->registration;
+    default:
+        return sizeof *request;
+    }
+}
+
+/* NULL without memory. */
+static struct job *job_new(const struct store_request *request)
+{
+    size_t used = used_by(request);
+    size_t size = strlen(request->group) + 1;
+    struct job *job = calloc(1, sizeof *job + used + size);
+
+    if (!job)
+        return NULL;
+    job->give_up_at = request->give_up_at;
+    job->op = request->op;
+    job->used = used;
+    memcpy(job->bytes, request, used);
+    memcpy(job->bytes + used, request->group, size);
+    return job;
+}
+
+static void fill_request(const struct job *job, struct store_request *ret_request)
+{
+    memset(ret_request, 0, sizeof *ret_request);
+    memcpy(ret_request, job->bytes, job->used);
+    ret_request->group = job->bytes + job->used;
+}
+
 /* Takes the oldest jobs out of the queue, as many as fit in a batch. Mutex held. */
-static struct job *take(struct worker *worker)
+static struct job *take(struct worker *worker, size_t most)
 {
     struct job *first = worker->queue.first;
     struct job *last = first;
 
-    for (size_t n = 1; last && last->next && n < BATCH_MAX; n++)
+    for (size_t n = 1; last && last->next && n < most; n++)
         last = last->next;
     if (!last)
         return NULL;
@@ -58,6 +117,27 @@ static struct job *take(struct worker *worker)
     return first;
 }
 
+/* Hands the answer over; what it owns goes with it. */
+static void answer(struct job *job, struct store_reply *reply)
+{
+    job->reply = malloc(sizeof *job->reply);
+    if (job->reply)
+        *job->reply = *reply;
+    else
+        store_reply_done(reply);
+}
+
+static void answer_late(struct job *job)
+{
+    struct store_reply reply = {.status = GAVEL_ERR_TIMEOUT};
+
+    (void)snprintf(
+        reply.message, sizeof reply.message,
+        "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine overloaded",
+        store_op_name(job->op), job->bytes + job->used);
+    answer(job, &reply);
+}
+
 /* Carries out one batch. A request whose time is over already is answered without troubling the store. */
 static void carry_out(struct store *store, struct batch *batch, struct job *jobs)
 {
@@ -65,21 +145,16 @@ static void carry_out(struct store *store, struct batch *batch, struct job *jobs
     size_t count = 0;
 
     for (const struct job *job = jobs; job; job = job->next)
-        if (now <= job->request.give_up_at)
-            batch->requests[count++] = job->request;
+        if (now <= job->give_up_at)
+            fill_request(job, &batch->requests[count++]);
     if (count > 0)
         store_run(store, batch->requests, batch->replies, count);
     count = 0;
     for (struct job *job = jobs; job; job = job->next) {
-        if (now <= job->request.give_up_at) {
-            job->reply = batch->replies[count++];
-            continue;
-        }
-        job->reply = (struct store_reply){.status = GAVEL_ERR_TIMEOUT};
-        (void)snprintf(
-            job->reply.message, sizeof job->reply.message,
-            "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine overloaded",
-            store_op_name(job->request.op), job->group);
+        if (now <= job->give_up_at)
+            answer(job, &batch->replies[count++]);
+        else
+            answer_late(job);
     }
 }
 
@@ -96,10 +171,11 @@ static void free_jobs(struct job *jobs)
 /* One batch after the other, until it is told to stop. Mutex held. */
 static void serve(struct gavel *gavel)
 {
+    size_t most = gavel->capabilities.has_sessions ? SESSION_BATCH_MAX : BATCH_MAX;
     struct worker *worker = &gavel->worker;
 
     while (!worker->is_stopping) {
-        struct job *jobs = take(worker);
+        struct job *jobs = take(worker, most);
 
         if (!jobs) {
             pthread_cond_wait(&worker->wanted, &gavel->mutex);
@@ -162,7 +238,7 @@ static gavel_ns patience(const struct worker *worker)
     gavel_ns until = clock_now();
 
     for (const struct job *job = worker->running; job; job = job->next)
-        until = ns_max(until, job->request.give_up_at);
+        until = ns_max(until, job->give_up_at);
     return until + STOP_GRACE;
 }
 
@@ -188,6 +264,7 @@ static void free_handle(struct gavel *gavel)
 
     free_jobs(worker->queue.first);
     free_jobs(gavel->finished.first);
+    free_jobs(gavel->answers.first);
     if (worker->batch) {
         pthread_cond_destroy(&worker->wanted);
         pthread_cond_destroy(&worker->ended);
@@ -221,16 +298,15 @@ void worker_free_handle(struct gavel *gavel)
 void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request)
 {
     struct gavel *gavel = candidate->gavel;
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(request);
 
     if (!job)
         return;
+    candidate->jobs++;
+    gavel->jobs++;
     job->candidate = candidate;
     job->call = call;
     job->queued_at = clock_now();
-    job->request = *request;
-    (void)snprintf(job->group, sizeof job->group, "%s", request->group); /* checked names fit */
-    job->request.group = job->group;
     pthread_mutex_lock(&gavel->mutex);
     job_queue_add(&gavel->worker.queue, job);
     pthread_mutex_unlock(&gavel->mutex);
@@ -257,9 +333,13 @@ void worker_forget(struct gavel_candidate *candidate)
 {
     struct gavel *gavel = candidate->gavel;
 
+    if (candidate->jobs == 0)
+        return;
+    candidate->jobs = 0;
     pthread_mutex_lock(&gavel->mutex);
     forget_in(gavel->worker.queue.first, candidate);
     forget_in(gavel->worker.running, candidate);
     forget_in(gavel->finished.first, candidate);
+    forget_in(gavel->answers.first, candidate);
     pthread_mutex_unlock(&gavel->mutex);
 }

@@ -14,15 +14,20 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* One call of one candidate. */
+/*
+ * One call of one candidate. Ten thousand may wait at a time, so it takes no more
+ * memory than its request needs.
+ */
 struct job {
     struct job *next;
     struct gavel_candidate *candidate; /* NULL: it has left and does not want the answer */
     uint64_t call;
     gavel_ns queued_at;
-    struct store_request request; /* request.group points to the copy below */
-    struct store_reply reply;     /* once finished; owned */
-    char group[NAME_MAX_BYTES + 1];
+    gavel_ns give_up_at;
+    enum store_op op;
+    struct store_reply *reply; /* once finished; owned. NULL: there was no memory for it */
+    size_t used;               /* of the request; the rest of it is zeroes */
+    char bytes[];              /* that much of it, and the name of the group */
 };
 
 struct job_queue {
@@ -31,7 +36,8 @@ struct job_queue {
 };
 
 void job_queue_add(struct job_queue *queue, struct job *job);
-void job_free(struct job *job); /* with its reply; safe on NULL */
+void job_queue_move(struct job_queue *from, struct job_queue *to); /* all, behind those that are there */
+void job_free(struct job *job);                                    /* with its reply; safe on NULL */
 
 struct batch;
 
