@@ -186,7 +186,9 @@
     X(NODE_DROPS_OWN_ANSWERS, "node-drops-own-answers", "clients of the leader's own node get no answer") \
     X(NODE_FORGETS_CLIENTS,   "node-forgets-clients", "the answer that another leader gave is not told to the client") \
     X(NODE_FORGETS_LEADER,    "node-forgets-leader", "the forwarder is not told that another node leads") \
-    X(NODE_PROPOSES_TWICE,    "node-proposes-twice", "a batch of commands that the log has taken is taken for refused")
+    X(NODE_PROPOSES_TWICE,    "node-proposes-twice", "a batch of commands that the log has taken is taken for refused") \
+    X(UNHEARD_KNOWS_ALL,      "unheard-knows-all", "a member that was never heard is taken for one that knows the newest rules of the table") \
+    X(NEWER_VERSION_APPLIED,  "newer-version-applied", "a node goes on although the cluster uses rules of the table that it does not know")
 /* clang-format on */
 
 /* Runs of candidates catch the bugs of the candidate, runs of nodes those of the cluster, and runs of clients

@@ -239,6 +239,11 @@ void consensus_check_hangs(struct consensus *c);
     "silence the others are bound without it"
 void consensus_check_bindings(struct consensus *c);
 
+/* Of a node whose program was replaced by an older one. */
+#define CONSENSUS_TOO_OLD_TEXT                                                                               \
+    "this gaveld is too old: since all nodes of the cluster were upgraded, its data follow rules that only " \
+    "newer releases know; install the release of the other nodes and start it on the same directory"
+
 /* consensus_founding.c: nodes of another founding of this cluster */
 #define CONSENSUS_FOUNDING_TEXT                                                                              \
     "it belongs to another founding of this cluster: one of the two was bootstrapped again on empty data "   \

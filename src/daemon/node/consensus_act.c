@@ -33,6 +33,11 @@ static void fail(struct consensus *c, enum gavel_status status)
         out_of_memory(c, "the table");
         return;
     }
+    if (status == GAVEL_ERR_STORE_UNSUPPORTED) {
+        logger_line(&c->logger, LOG_ERROR, CONSENSUS_TOO_OLD_TEXT, LOG_U64("knows", TABLE_VERSION), LOG_END);
+        consensus_end(c, NODE_EXIT_CONFIG);
+        return;
+    }
     logger_line(&c->logger, LOG_ERROR,
                 "the leader's snapshot cannot be read; is it of a newer gavel? upgrade this node",
                 LOG_U64("index", c->node.raft.snapshot.index), LOG_END);
