@@ -164,6 +164,8 @@ bool node_version_raise(struct node *node, const struct node_moment *moment)
     size_t size;
 
     ASSERT(node->raft.role == RAFT_LEADER);
+    if (PLANTED(VERSION_STAYS) && node->members.version > 1)
+        return false;
     if (version <= 1 || version <= node->members.version || encode(version, &bytes, &size) != GAVEL_OK)
         return false;
     (void)node_propose_command(node, moment, bytes, size); /* refused: the next tick tries again */
