@@ -237,10 +237,12 @@ test_a_member_that_is_down_turns_nothing_off() {
     renew "$first" "$new_node"
     renew "$second" "$new_node"
     lead "$second" # it has met both, and one of them is old
+    ! logged "$second" "all nodes know what is new" || fail "$last is not"
     ! works_anew early || fail "a group is removed while $last does not know how"
     kill_both "$first"
     renew "$last" "$new_node"
     await works_anew during
+    await logged "$second" "all nodes know what is new"
     lead "$last" # it has never met a new $first
     works_anew after || fail "a change of leader has turned it off: $(cat "$scratch/delete.err")"
     GAVELD=$new_node start "$first"

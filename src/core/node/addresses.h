@@ -19,10 +19,9 @@ struct node_described {
     const char *name;
     const char *address; /* for its peers */
     const char *api;
-    uint32_t
-        table_version; /* the rules that it knows (TABLE_VERSION in table.h); 0: not told, of us the newest */
-    uint64_t directory;   /* in its greeting: of its data; 0: not told */
-    uint64_t incarnation; /* likewise: its start */
+    uint32_t table_version; /* the rules that it knows (table.h); 0: not told, of ourselves TABLE_VERSION */
+    uint64_t directory;     /* in its greeting: of its data; 0: not told */
+    uint64_t incarnation;   /* likewise: its start */
 };
 
 struct node_address {

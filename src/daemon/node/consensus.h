@@ -85,6 +85,7 @@ struct told_state {
     bool is_status_due;
     gavel_ns term_refused_at; /* 0 never */
     bool is_awaited_told;     /* that members have not told their data directories */
+    uint32_t table_version;   /* that the cluster uses */
     struct {
         raft_id peer;
         gavel_ns at;
