@@ -134,8 +134,9 @@ enum node_action_kind {
     NODE_ORDERED,    /* the answer to an order */
     NODE_ADDRESSES,  /* something new is known of names and addresses: node->members.addresses */
     NODE_TELL,       /* something people want to know */
-    NODE_FAIL,       /* the node cannot go on: ERR_NO_MEMORY, ERR_STORE_DAMAGED for a snapshot, or
-                      * ERR_STORE_UNSUPPORTED: the cluster uses rules of the table that we do not know */
+    /* The node cannot go on: ERR_NO_MEMORY, ERR_STORE_DAMAGED for a snapshot, or ERR_STORE_UNSUPPORTED: the
+     * cluster uses rules of the table that we do not know. */
+    NODE_FAIL,
 };
 
 struct node_action {
