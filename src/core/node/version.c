@@ -139,14 +139,16 @@ bool node_version_note(const struct node *node, struct member_record *record)
     return true;
 }
 
-/* Learners, too: they apply the same entries. */
+/* Learners, too: they apply the same entries. Of ourselves we need no record, and a node that is alone and
+ * has no address has none. */
 static uint32_t known_to_all(const struct node *node)
 {
     uint32_t lowest = node->members.knows;
 
     for (size_t i = 0; i < node->raft.config.count; i++) {
-        const struct member_record *record = node_record_of(node, node->raft.config.members[i].id);
-        uint32_t known = record ? record->table_version : 0;
+        raft_id id = node->raft.config.members[i].id;
+        const struct member_record *record = node_record_of(node, id);
+        uint32_t known = id == node->raft.state.id ? lowest : record ? record->table_version : 0;
 
         if (PLANTED(UNHEARD_KNOWS_ALL) && (!record || record->incarnation == 0))
             known = node->members.knows;
