@@ -9,6 +9,7 @@
  */
 #include "sim/raft/chaos.h"
 #include "sim/raft/members.h"
+#include "sim/raft/program.h"
 #include "sim/raft/shape.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -60,8 +61,9 @@ static void heal_node(struct cluster *cluster, struct host *host)
     host->stalled_until = 0;
     host->fuse = 0;
     host_resume(cluster, host);
-    if (host_is_up(host) && (host->is_failed || host->operator.is_stopping ||
-                                                host->declared_dead == host->disk.state.incarnation))
+    if (host_is_up(host) &&
+        (host->is_failed || program_is_old(cluster, host) ||
+         host->operator.is_stopping || host->declared_dead == host->disk.state.incarnation))
         host_die(cluster, host, true, host->is_failed ? "ends, because its disk failed" : "is restarted");
     disk_heal(cluster, host);
     host->stays_down = false;

@@ -92,6 +92,8 @@ struct host {
     bool is_failed;         /* its disk failed */
     struct host_work work;
     struct host_operator operator;
+    uint32_t program;        /* which version of the table it knows; 0: it has never run (program.h) */
+    uint32_t newest_program; /* that it has ever run */
     struct host_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
     size_t proposal_count;

@@ -4,6 +4,7 @@
 
 #include "sim/raft/chaos.h"
 #include "sim/raft/members.h"
+#include "sim/raft/program.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -60,9 +61,11 @@ void operator_introduce(struct cluster *cluster, struct host *host)
 
     if (!operators_exist(cluster))
         return;
+    program_choose(cluster, host);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         nodes[i] = (struct node_described){
             .id = i + 1, .name = cluster->hosts[i].label, .address = address_of(i, addresses[i]), .api = ""};
+    nodes[host->slot].table_version = host->program;
     node_introduce(&host->node, id_of_name, nodes, SLOTS_MAX);
     plan_tick(cluster, host);
 }
@@ -109,15 +112,20 @@ static void tick(struct cluster *cluster, struct host *host)
 void operator_take(struct cluster *cluster, const struct event *event)
 {
     struct host *host = &cluster->hosts[event->slot];
+    raft_id from = event->nonce.low >> 1;
+    uint64_t life = host->life;
 
-    if (event->kind == EVENT_TICK)
+    if (event->kind == EVENT_TICK) {
         tick(cluster, host);
-    else
-        (void)host_feed(cluster, host,
-                        (struct node_event){.kind = NODE_SAID,
-                                            .said = {.node = event->nonce.low >> 1,
-                                                     .term = event->nonce.high,
-                                                     .is_working = event->nonce.low & 1}});
+        return;
+    }
+    (void)host_feed(
+        cluster, host,
+        (struct node_event){
+            .kind = NODE_SAID,
+            .said = {.node = from, .term = event->nonce.high, .is_working = event->nonce.low & 1}});
+    if (host->life == life)
+        program_greet(cluster, host, &cluster->hosts[from - 1]);
 }
 
 /* ---- orders ---- */

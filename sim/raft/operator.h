@@ -33,9 +33,10 @@ struct host_order {
 
 struct host_operator {
     struct host_order orders[HOST_ORDERS_MAX];
-    bool is_stopping; /* it was asked to end … */
-    gavel_ns stop_at; /* … by then, on its own clock */
-    bool has_failed;  /* its work was reported as failed, under the claim that it has */
+    bool is_stopping;                   /* it was asked to end … */
+    gavel_ns stop_at;                   /* … by then, on its own clock */
+    bool has_failed;                    /* its work was reported as failed, under the claim that it has */
+    uint64_t greeted[RAFT_MEMBERS_MAX]; /* by slot: the incarnation that has greeted it */
 };
 
 /* What is known of all nodes, for the checks. */

@@ -6,6 +6,7 @@
  * notes: not from what the node remembers of its orders.
  */
 #include "sim/raft/operator.h"
+#include "sim/raft/program.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -96,6 +97,8 @@ void operator_look(struct cluster *cluster, const struct host *host, enum node_e
     note_leader(cluster, host);
     if (kind == NODE_RAFT || cluster->actions.status != GAVEL_OK)
         return; /* it was told to by the simulator itself */
+    if (event->kind == RAFT_PROPOSE)
+        program_check_proposed(cluster, host);
     if (event->kind == RAFT_CHANGE)
         check_change(cluster, host, before, event->change);
     else if (event->kind == RAFT_TRANSFER)
@@ -266,4 +269,5 @@ void operator_check_records(struct cluster *cluster)
         if (!find_record(cluster, leader, raft->config.members[i].id, &record))
             cluster_violate(cluster, RAFT_INVARIANT_RECORDS, "%s is a member and has no record",
                             cluster_label(cluster, raft->config.members[i].id));
+    program_check_used(cluster, leader);
 }

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "core/node/node.h"
 #include "sim/raft/chaos.h"
+#include "sim/raft/program.h"
 #include "sim/raft/shape.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -65,6 +66,8 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
         cluster->watch.answer(cluster->watch.context, cluster, host, action->answer);
         break;
     case NODE_APPLIED:
+        if (operators_exist(cluster))
+            program_check_applied(cluster, host, action->applied.entry);
         machine_applied(cluster, host, action);
         break;
     case NODE_RESTORED:
@@ -77,6 +80,10 @@ static void carry_out(struct cluster *cluster, struct host *host, const struct n
         host_work_stop(cluster, host);
         break;
     case NODE_FAIL:
+        if (operators_exist(cluster) && action->failure == GAVEL_ERR_STORE_UNSUPPORTED) {
+            program_fail(cluster, host);
+            break;
+        }
         cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot apply an entry, or read a snapshot",
                         host->label);
     case NODE_ORDERED:

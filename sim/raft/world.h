@@ -154,6 +154,8 @@ struct cluster_watch {
     X(ORDERS,       "orders done")                                                                            \
     X(ORDERS_LOST,  "orders refused or not done")                                                             \
     X(RECONCILED,   "members changed by their records, or by order")                                          \
+    X(RAISED,       "newer versions of the table taken into use")                                             \
+    X(TOO_OLD,      "nodes that ended because their program was too old")                                     \
     X(REJECTED,     "acts rejected")
 /* clang-format on */
 

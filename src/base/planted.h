@@ -136,7 +136,10 @@
     X(ADDRESS_TAKEN_TWICE,    "address-taken-twice", "a member is added at the address of another") \
     X(OLD_FAILURE_COUNTS,     "old-failure-counts", "work of an earlier claim that failed ends the present one") \
     X(LEAVES_WHILE_WORKING,   "leaves-while-working", "a node that is asked to end does so while its work still runs") \
-    X(UNCOMMITTED_UNBOUNDED,  "uncommitted-unbounded", "a leader takes proposals without limit while nothing is committed")
+    X(UNCOMMITTED_UNBOUNDED,  "uncommitted-unbounded", "a leader takes proposals without limit while nothing is committed") \
+    X(UNHEARD_KNOWS_ALL,      "unheard-knows-all", "a member that was never heard is taken for one that knows the newest rules of the table") \
+    X(NEWER_VERSION_APPLIED,  "newer-version-applied", "a node goes on although the cluster uses rules of the table that it does not know") \
+    X(VERSION_STAYS,          "version-stays", "the version of the table that a cluster uses first is the one that it uses for ever")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

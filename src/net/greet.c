@@ -189,15 +189,18 @@ static bool is_welcome(struct connection *connection, const struct peer_hello *h
 /* What an operator does about it. */
 #define REPLACE "replace the member: gavel member remove, an empty directory, gavel member add, --join"
 
-/* Whether its data directory may be that of the member. Nothing follows from it but a refusal, as long as it
- * has not proven who it is. */
+/* Whether its data directory may be that of the member, and its program take part. Nothing follows from it
+ * but a refusal, as long as it has not proven who it is. */
 static bool is_admitted(struct connection *connection, const struct peer_hello *hello, bool is_proven,
                         char text[TEXT])
 {
     const struct transport_events *events = &connection->transport->events;
 
-    connection->refuses_directory = events->admit && !events->admit(events->user, hello, is_proven, text);
-    return !connection->refuses_directory;
+    enum transport_verdict verdict =
+        events->admit ? events->admit(events->user, hello, is_proven, text) : TRANSPORT_ADMITS;
+
+    connection->refuses_directory = verdict == TRANSPORT_REFUSES_DIRECTORY;
+    return verdict == TRANSPORT_ADMITS;
 }
 
 /*

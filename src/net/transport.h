@@ -49,6 +49,9 @@ enum transport_news {
     TRANSPORT_BAD,      /* bytes that are no frame, from `text`; the connection was closed */
 };
 
+/* What the node says to a greeting. Whoever is refused for its directory may end. */
+enum transport_verdict { TRANSPORT_ADMITS, TRANSPORT_REFUSES, TRANSPORT_REFUSES_DIRECTORY };
+
 struct transport_events {
     void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
     void (*status)(void *user, const struct peer_status *status);
@@ -57,9 +60,10 @@ struct transport_events {
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
-    /* NULL: everybody. Whether the data directory in `hello` may be the peer's; false with a reason in text.
-     * is_proven: the sender has proved that it is a member. */
-    bool (*admit)(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1]);
+    /* NULL: everybody. Whether the data directory in `hello` may be the peer's, and its program take part; a
+     * refusal with a reason in text. is_proven: the sender has proved that it is a member. */
+    enum transport_verdict (*admit)(void *user, const struct peer_hello *hello, bool is_proven,
+                                    char text[PEER_TEXT_MAX + 1]);
     /* NULL: not wanted. The peer is there with its own directory, but in an earlier state. */
     void (*distrust)(void *user, raft_id peer);
     void *user;

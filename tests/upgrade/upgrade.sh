@@ -202,20 +202,74 @@ test_a_rolling_upgrade_loses_nothing() {
     all_is_kept
 }
 
-# A version that does not do well is taken back, also where nodes of it founded the cluster.
+# A version that does not do well is taken back, as long as not all nodes have run it. In the end nodes of both
+# versions have the same table.
 test_a_node_goes_back_to_the_version_before() {
+    local first second
+    need_old
+    found "$old_node"
+    clients "$old" "$new"
+    read -r first second <<<"$(others "$leader" | tr '\n' ' ')"
+    renew "$first" "$new_node"
+    renew "$second" "$new_node"
+    lead "$first"
+    holds "a new node leads a new and an old one"
+    renew "$second" "$old_node"
+    holds "a new node leads two old ones"
+    lead "$second"
+    holds "an old node leads again"
+    all_is_kept
+}
+
+# works_anew GROUP: what only new nodes know works: an operator removes a group.
+works_anew() {
+    "$new" note put "$1" k v --cluster "$GAVEL_CLUSTER" >/dev/null 2>&1 || return 1
+    "$new" group delete "$1" --force --cluster "$GAVEL_CLUSTER" >/dev/null 2>"$scratch/delete.err"
+}
+
+# Whoever leads knows what a member has last run, though it has never met it.
+test_a_member_that_is_down_turns_nothing_off() {
+    local first second last
+    need_old
+    found "$old_node"
+    read -r first second <<<"$(others "$leader" | tr '\n' ' ')"
+    last=$leader
+    renew "$first" "$new_node"
+    renew "$second" "$new_node"
+    lead "$second" # it has met both, and one of them is old
+    ! logged "$second" "all nodes know what is new" || fail "$last is not"
+    ! works_anew early || fail "a group is removed while $last does not know how"
+    kill_both "$first"
+    renew "$last" "$new_node"
+    await works_anew during
+    await logged "$second" "all nodes know what is new"
+    lead "$last" # it has never met a new $first
+    works_anew after || fail "a change of leader has turned it off: $(cat "$scratch/delete.err")"
+    GAVELD=$new_node start "$first"
+    await is_caught_up "$first"
+    works_anew back || fail "it was turned off when $first came back: $(cat "$scratch/delete.err")"
+    await agree
+    expect 0 "$new" check --cluster "$GAVEL_CLUSTER"
+    judge_logs
+}
+
+# It would skip what is in the log, and its table would differ.
+test_an_old_node_is_refused_once_all_are_new() {
     local back
     need_old
     found "$new_node"
-    clients "$old" "$new"
+    await works_anew first
     back=$(others "$leader" | sed -n 1p)
-    renew "$back" "$old_node"
-    holds "a new node leads an old one"
-    lead "$back"
-    holds "an old node leads two new ones"
-    renew "$back" "$new_node"
-    holds "all are new"
-    all_is_kept
+    stop "$back"
+    GAVELD=$old_node start "$back"
+    await logged "$leader" "knows version 0 of the table, and this cluster uses 2"
+    await logged "$back" "knows version 0 of the table, and this cluster uses 2"
+    works_anew second || fail "an old node has turned it off: $(cat "$scratch/delete.err")"
+    renew "$back" "$new_node" # on the same directory
+    works_anew third || fail "it is off: $(cat "$scratch/delete.err")"
+    await agree
+    expect 0 "$new" check --cluster "$GAVEL_CLUSTER"
+    judge_logs
 }
 
 # behind NAME GAVELD: it is down until its leader has no longer all the entries that it lacks, and goes on as that

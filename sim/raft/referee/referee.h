@@ -77,6 +77,8 @@
     X(WISHED,     "members-wished",    "members change only as an order or a record says (PROTOCOL)")           \
     X(REMOVED,    "removed-stays-out", "a member that was removed is not added again by itself (PROTOCOL)")     \
     X(RECORDS,    "records-hold",      "once healed, members are what their records say (PROTOCOL)")            \
+    X(VERSION,    "version-known",     "a cluster uses rules of the table that all members have known, and no node goes on by others than it knows (PROTOCOL)") \
+    X(USED,       "version-used",      "once healed, rules of the table that all members know are used (PROTOCOL)") \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

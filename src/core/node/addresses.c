@@ -67,7 +67,11 @@ bool node_addresses_take_greeting(struct node_addresses *addresses, const struct
 
     if (!entry)
         return false;
-    entry->table_version = node->table_version;
+    if (node->directory != entry->directory || node->incarnation >= entry->incarnation) {
+        entry->table_version = node->table_version;
+        entry->directory = node->directory;
+        entry->incarnation = node->incarnation;
+    }
     return note_all(entry, node->name, entry->is_of_record ? "" : node->address, node->api);
 }
 

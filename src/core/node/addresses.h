@@ -19,7 +19,9 @@ struct node_described {
     const char *name;
     const char *address; /* for its peers */
     const char *api;
-    uint32_t table_version; /* the operations that it knows (table.h); 0: not told */
+    uint32_t table_version; /* the rules that it knows (table.h); 0: not told, of ourselves TABLE_VERSION */
+    uint64_t directory;     /* in its greeting: of its data; 0: not told */
+    uint64_t incarnation;   /* likewise: its start */
 };
 
 struct node_address {
@@ -27,7 +29,9 @@ struct node_address {
     char name[PEER_NAME_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
-    uint32_t table_version; /* as it said when it last greeted us; 0: it did not, or does not know of it */
+    uint32_t table_version; /* as it said when it last greeted us … */
+    uint64_t directory;     /* … with these data … */
+    uint64_t incarnation;   /* … in this start; 0: it did not */
     bool is_of_file;        /* ourselves, or of the configuration file: never forgotten */
     bool is_of_record;      /* an operator's word: not to be changed by a greeting */
 };

@@ -45,6 +45,10 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
     ASSERT(entry);
     ASSERT(index > node->table->index);
     ASSERT(index <= node->raft.commit);
+    if (node_version_is_beyond(node, entry)) {
+        node_act(node, NODE_FAIL)->failure = GAVEL_ERR_STORE_UNSUPPORTED;
+        return;
+    }
     if (entry->kind == RAFT_ENTRY_DATA) {
         status = apply_entry(node, index, entry);
         if (status == GAVEL_ERR_NO_MEMORY) {
@@ -83,6 +87,8 @@ static void restore(struct node *node)
     }
     (void)node_act(node, NODE_RESTORED); /* it says all there is to say */
     node_read_records(node);
+    if (!node_version_is_known(node))
+        node_act(node, NODE_FAIL)->failure = GAVEL_ERR_STORE_UNSUPPORTED;
 }
 
 static void claim(struct node *node, const struct node_moment *moment, const struct node_todo *todo)

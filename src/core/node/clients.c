@@ -19,7 +19,6 @@
 static void take(struct node *node, const struct node_moment *moment, struct frontend_ticket ticket,
                  Gavel__ClientFrame **frame, struct table_packed packed)
 {
-    node->frontend.table_version = node_table_version(node);
     frontend_take(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), moment->wall_ms,
                   ticket, frame, packed);
 }

@@ -49,8 +49,6 @@ void node_hand_out(struct node *node, gavel_ns now);
 void node_read_records(struct node *node);
 void node_applied_record(struct node *node, const struct raft_entry *entry);
 void node_take_greeting(struct node *node, const struct node_described *said);
-/* The rules of the table that all members are known to know; 0: the first. */
-uint32_t node_table_version(const struct node *node);
 const struct member_record *node_record_of(const struct node *node, raft_id id); /* NULL: none */
 /* What is known of a member that has no record. */
 void node_describe_member(const struct node *node, const struct raft_member *member, const char *name,
@@ -66,6 +64,19 @@ enum gavel_status node_propose_command(struct node *node, const struct node_mome
 /* Records and configuration are compared next, piece by piece. */
 void node_reconcile_soon(struct node *node);
 bool node_reconcile(struct node *node, const struct node_moment *moment);
+
+/* ---- version.c ---- */
+
+/* Whether a key of the table is that of the version that the cluster uses. */
+bool version_record_is_key(const uint8_t *key, size_t size);
+/* The table may say something else now. */
+void node_version_read(struct node *node);
+/* Writes into the record of a member what was heard of its program, if that is news; true if it was. */
+bool node_version_note(const struct node *node, struct member_record *record);
+/* The leader begins to use what all members know; true if something was proposed. */
+bool node_version_raise(struct node *node, const struct node_moment *moment);
+/* Whether the entry is for newer programs than ours. */
+bool node_version_is_beyond(const struct node *node, const struct raft_entry *entry);
 
 /* ---- orders.c ---- */
 

@@ -33,7 +33,7 @@ static enum gavel_status encode(const struct table_command *command, uint8_t **r
 }
 
 /* Each of the texts may double by its escapes. */
-#define VALUE_BYTES (2 * (PEER_NAME_MAX + 2 * PEER_ADDRESS_MAX) + 256)
+#define VALUE_BYTES (2 * (PEER_NAME_MAX + 2 * PEER_ADDRESS_MAX) + 320)
 
 static const char *word(bool flag) { return flag ? "true" : "false"; }
 
@@ -45,13 +45,19 @@ static size_t write_value(const struct member_record *record, char value[VALUE_B
     length = record_put_text(value, VALUE_BYTES, length, record->address);
     length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"api\":");
     length = record_put_text(value, VALUE_BYTES, length, record->api);
-    length +=
-        (size_t)snprintf(value + length, VALUE_BYTES - length,
-                         ",\"generation\":%" PRId64 ",\"learned\":%s,\"name\":", (int64_t)record->generation,
-                         word(record->is_learned));
-    length = record_put_text(value, VALUE_BYTES, length, record->name);
+    length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"generation\":%" PRId64,
+                               (int64_t)record->generation);
+    if (record->incarnation > 0) /* as long as it was not heard, the text is that of 0.6.0 */
+        length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"incarnation\":%" PRId64,
+                                   (int64_t)record->incarnation);
     length += (size_t)snprintf(value + length, VALUE_BYTES - length,
-                               ",\"priority\":%d,\"voter\":%s,\"witness\":%s}", record->priority,
+                               ",\"learned\":%s,\"name\":", word(record->is_learned));
+    length = record_put_text(value, VALUE_BYTES, length, record->name);
+    length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"priority\":%d", record->priority);
+    if (record->incarnation > 0)
+        length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"table_version\":%" PRIu32,
+                                   record->table_version);
+    length += (size_t)snprintf(value + length, VALUE_BYTES - length, ",\"voter\":%s,\"witness\":%s}",
                                word(record->is_voter), word(record->is_witness));
     ASSERT(length < VALUE_BYTES); /* names and addresses are printable: a backslash before each at most */
     return length;
@@ -111,6 +117,14 @@ static bool take_priority(const struct record_field *field, uint8_t *priority, u
     return true;
 }
 
+/* 0 if it is none of these. */
+static uint64_t number_up_to(const struct record_field *field, uint64_t most)
+{
+    bool is_good = field->kind == RECORD_NUMBER && field->number >= 0 && (uint64_t)field->number <= most;
+
+    return is_good ? (uint64_t)field->number : 0;
+}
+
 static bool take_field(const struct record_field *field, struct member_record *record, unsigned *has)
 {
     bool is_true = field->kind == RECORD_TRUE;
@@ -131,6 +145,10 @@ static bool take_field(const struct record_field *field, struct member_record *r
         record->is_learned = is_true;
     else if (strcmp(field->name, "generation") == 0)
         record->generation = field->kind == RECORD_NUMBER ? (uint64_t)field->number : 0;
+    else if (strcmp(field->name, "table_version") == 0)
+        record->table_version = (uint32_t)number_up_to(field, UINT32_MAX);
+    else if (strcmp(field->name, "incarnation") == 0)
+        record->incarnation = number_up_to(field, RAFT_NUMBER_MAX);
     return true;
 }
 

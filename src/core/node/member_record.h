@@ -25,6 +25,11 @@ struct member_record {
     /* Of the cluster, when it was written: what was wished before --force-new-cluster is over. */
     uint64_t generation;
     bool is_learned; /* the leader wrote it: the addresses are what the node said of itself */
+    /* Which rules of the table its program knows (TABLE_VERSION), as the leader has heard it; 0: the first
+     * only, or it was not heard. And in which start it was heard to say so, so that an earlier one is not
+     * believed after it; 0: it was not heard. */
+    uint32_t table_version;
+    uint64_t incarnation;
 };
 
 /* The command that puts or deletes the record, as bytes that are handed over to the caller. ERR_NO_MEMORY. */

@@ -21,6 +21,7 @@ static bool read_records(struct node *node)
     m->record_count = member_records(node->table, m->records);
     for (size_t i = 0; i < m->record_count; i++)
         m->records[i].id = m->id_of_name(m->records[i].name);
+    node_version_read(node);
     return node_addresses_take_records(&m->addresses, m->records, m->record_count);
 }
 
@@ -36,8 +37,11 @@ void node_applied_record(struct node *node, const struct raft_entry *entry)
 
     if (node->members.id_of_name && entry->kind == RAFT_ENTRY_DATA &&
         table_command_decode(entry->data, entry->size, &command) == GAVEL_OK &&
-        member_record_is_key(command.key, command.key_size))
+        (member_record_is_key(command.key, command.key_size) ||
+         version_record_is_key(command.key, command.key_size))) {
         node_read_records(node);
+        node_reconcile_soon(node); /* records are written one after the other */
+    }
 }
 
 /*
@@ -62,8 +66,11 @@ void node_introduce(struct node *node, node_id_of_name *id_of_name, const struct
                     size_t count)
 {
     node->members.id_of_name = id_of_name;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         node_addresses_take_file(&node->members.addresses, &nodes[i]);
+        if (nodes[i].id == node->raft.state.id && nodes[i].table_version > 0)
+            node->members.knows = nodes[i].table_version;
+    }
     (void)read_records(node); /* nobody is dialled yet */
     read_hints(node);
 }
@@ -81,26 +88,7 @@ void node_take_greeting(struct node *node, const struct node_described *said)
                             m->record_count);
     if (node_addresses_take_greeting(&m->addresses, said))
         (void)node_act(node, NODE_ADDRESSES); /* likewise */
-    node->frontend.table_version = node_table_version(node);
-}
-
-/*
- * Learners, too: they apply the same entries. A member that has not greeted us since we started is taken for
- * one that knows the first only. Nodes without names, as in simulators, are all of this program.
- */
-uint32_t node_table_version(const struct node *node)
-{
-    uint32_t lowest = TABLE_VERSION;
-
-    for (size_t i = 0; node->members.id_of_name && i < node->raft.config.count; i++) {
-        raft_id id = node->raft.config.members[i].id;
-        const struct node_address *entry = node_addresses_find(&node->members.addresses, id);
-        uint32_t known = entry ? entry->table_version : 0;
-
-        if (id != node->raft.state.id && known < lowest)
-            lowest = known;
-    }
-    return lowest;
+    node_reconcile_soon(node);
 }
 
 const struct member_record *node_record_of(const struct node *node, raft_id id)
@@ -224,23 +212,39 @@ static bool next_step(const struct node *node, const struct member_record *recor
 
 /* ---- records of members that no operator has named ---- */
 
-/* What the record of a member should say of its addresses, and does not; false if it is as it should be. */
+static bool is_elsewhere(const struct member_record *record, const struct node_address *entry)
+{
+    return record->is_learned &&
+           (strcmp(record->address, entry->address) != 0 || strcmp(record->api, entry->api) != 0);
+}
+
+/* The record of the member as it should be, by its addresses and by what its program knows; false if it is.
+ * An operator's word stays one. */
 static bool should_write(const struct node *node, const struct raft_member *member,
                          struct member_record *ret_record)
 {
     const struct node_address *entry = node_addresses_find(&node->members.addresses, member->id);
     const struct member_record *old = node_record_of(node, member->id);
+    struct member_record record = {0};
+    bool has_changed = false;
 
-    if (!entry || !entry->name[0] || !entry->address[0] || node_is_being_removed(node, member->id))
+    if (!entry || !entry->name[0] || !entry->address[0] || node_is_being_removed(node, member->id) ||
+        node->members.id_of_name(entry->name) != member->id) /* it would be the record of another */
         return false;
-    if (old && (!old->is_learned ||
-                (strcmp(old->address, entry->address) == 0 && strcmp(old->api, entry->api) == 0)))
-        return false;
-    node_describe_member(node, member, entry->name, ret_record);
-    ret_record->is_voter = old ? old->is_voter : member->is_voter;
-    ret_record->is_learned = true;
-    ret_record->generation = node->raft.state.generation;
-    return true;
+    if (old)
+        record = *old;
+    if (!old || is_elsewhere(old, entry)) {
+        node_describe_member(node, member, entry->name, &record);
+        record.is_voter = old ? old->is_voter : member->is_voter;
+        record.is_learned = true;
+        record.generation = node->raft.state.generation;
+        record.table_version = old ? old->table_version : 0;
+        record.incarnation = old ? old->incarnation : 0;
+        has_changed = true;
+    }
+    has_changed = node_version_note(node, &record) || has_changed;
+    *ret_record = record;
+    return has_changed;
 }
 
 /* Nobody wishes this any more. */
@@ -275,7 +279,7 @@ static bool write_down(struct node *node, const struct node_moment *moment)
             return true;
         }
     }
-    return false;
+    return node_version_raise(node, moment);
 }
 
 /* ---- the comparison ---- */

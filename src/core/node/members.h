@@ -14,7 +14,9 @@
  * So a change survives the death of the leader that began it. For members without
  * a record (those that the cluster began with) it writes one, so that a node that
  * joins later knows where they are. To remove a member, its record goes first, and
- * then the member itself (order_members.c).
+ * then the member itself (order_members.c). Into each record the leader also writes
+ * which rules of the table the member knows, and when all know more than the cluster
+ * uses, that it uses them (version.c).
  */
 #ifndef CORE_NODE_MEMBERS_H
 #define CORE_NODE_MEMBERS_H
@@ -29,6 +31,8 @@ struct node_members {
     struct node_addresses addresses;
     struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
     size_t record_count;
+    uint32_t knows;         /* the rules of the table that we know */
+    uint32_t version;       /* those that the cluster uses, says the table; see version.c */
     raft_index written;     /* the newest record that we, as leader … */
     raft_term written_in;   /* … of this term, have put into the log */
     gavel_ns promotes_from; /* no learner is made a voter before this: the last try failed */

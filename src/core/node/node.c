@@ -44,6 +44,8 @@ enum gavel_status node_init(struct node *node, struct table *table, const struct
     }
     forwarder_init(&node->forwarder);
     frontend_init(&node->frontend, table, settings->drift_ppm);
+    node->members.knows = TABLE_VERSION;
+    node_version_read(node);
     STAILQ_INIT(&node->held);
     STAILQ_INIT(&node->own_replies);
     STAILQ_INIT(&node->orders.waiting);
@@ -107,7 +109,6 @@ static void do_next(struct node *node, const struct node_moment *moment)
 
 static void tick(struct node *node, const struct node_moment *moment, bool is_stalled)
 {
-    node->frontend.table_version = node_table_version(node);
     frontend_tick(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), is_stalled,
                   moment->wall_ms);
     forwarder_tick(&node->forwarder, moment->now);

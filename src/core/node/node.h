@@ -134,7 +134,9 @@ enum node_action_kind {
     NODE_ORDERED,    /* the answer to an order */
     NODE_ADDRESSES,  /* something new is known of names and addresses: node->members.addresses */
     NODE_TELL,       /* something people want to know */
-    NODE_FAIL,       /* the node cannot go on: ERR_NO_MEMORY, or ERR_STORE_DAMAGED for a snapshot */
+    /* The node cannot go on: ERR_NO_MEMORY, ERR_STORE_DAMAGED for a snapshot, or ERR_STORE_UNSUPPORTED: the
+     * cluster uses rules of the table that we do not know. */
+    NODE_FAIL,
 };
 
 struct node_action {
@@ -269,10 +271,18 @@ void node_done(struct node *node); /* safe on a zeroed struct; leaves the table 
 
 /*
  * Names for the node: those of the configuration file, with ourselves. Before the first step, and once.
- * Without it there are neither orders about members nor records of them.
+ * Without it there are neither orders about members nor records of them, and all nodes are taken for such
+ * that know what we do.
  */
 void node_introduce(struct node *node, node_id_of_name *id_of_name, const struct node_described *nodes,
                     size_t count);
+
+/*
+ * Whether we know the rules of the table that the cluster uses, as far as our data tell. A node that does not
+ * must not be started: its table would become another one. After node_introduce(), with whose version it
+ * compares.
+ */
+bool node_version_is_known(const struct node *node);
 
 /* Feeds one event; actions is what the caller must do, in order. */
 void node_step(struct node *node, const struct node_event *event, struct node_actions *actions);

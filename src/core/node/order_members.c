@@ -40,8 +40,10 @@ static enum gavel_status put_record(struct node *node, const struct node_moment 
     uint8_t *bytes;
     size_t size;
 
+    record->id = pending->target;
     record->is_learned = false; /* from now on it is an operator's word */
     record->generation = node->raft.state.generation;
+    (void)node_version_note(node, record); /* what was heard meanwhile is on its way, and must not get lost */
     if (member_record_put(record, &bytes, &size) != GAVEL_OK)
         return out_of_memory(node, &pending->order);
     return propose(node, moment, pending, bytes, size);

@@ -28,8 +28,8 @@
 #define REMOVED_PARTS_MAX 8192
 /* Why something must wait until the cluster is upgraded. */
 #define NOT_ALL_KNOW                                                                                         \
-    "a node of the cluster does not know how, or was not heard since the leader started; "                   \
-    "upgrade all nodes, and start those that are down"
+    "a node of the cluster does not know how, or was never heard to; "                                       \
+    "upgrade all nodes, and start each of them"
 
 /* ---- claims ---- */
 

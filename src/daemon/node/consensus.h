@@ -85,6 +85,7 @@ struct told_state {
     bool is_status_due;
     gavel_ns term_refused_at; /* 0 never */
     bool is_awaited_told;     /* that members have not told their data directories */
+    uint32_t table_version;   /* that the cluster uses */
     struct {
         raft_id peer;
         gavel_ns at;
@@ -238,6 +239,11 @@ void consensus_check_hangs(struct consensus *c);
     "a lost one is not noticed: start it with 0.7.0, or gavel member remove it; after 10 minutes of "        \
     "silence the others are bound without it"
 void consensus_check_bindings(struct consensus *c);
+
+/* Of a node whose program was replaced by an older one. */
+#define CONSENSUS_TOO_OLD_TEXT                                                                               \
+    "this gaveld is too old: since all nodes of the cluster were upgraded, its data follow rules that only " \
+    "newer releases know; install the release of the other nodes and start it on the same directory"
 
 /* consensus_founding.c: nodes of another founding of this cluster */
 #define CONSENSUS_FOUNDING_TEXT                                                                              \

@@ -13,8 +13,21 @@ static void out_of_memory(struct consensus *c, const char *what)
     consensus_end(c, 1);
 }
 
+/* Of interest to whoever upgrades the nodes: from now on there is no way back. */
+static void tell_version(struct consensus *c)
+{
+    if (c->node.members.version == c->told.table_version)
+        return;
+    c->told.table_version = c->node.members.version;
+    logger_line(
+        &c->logger, LOG_INFO,
+        "all nodes know what is new in this release: it is used from now on, and older releases are refused",
+        LOG_U64("table_version", c->told.table_version), LOG_END);
+}
+
 static void applied(struct consensus *c, const struct node_action *action)
 {
+    tell_version(c);
     detector_applied(&c->detector, action->applied.index, table_digest(c->table));
     if (!node_changes_table(&c->node)) /* the last of several */
         table_box_ring(&c->shared->table);
@@ -22,6 +35,7 @@ static void applied(struct consensus *c, const struct node_action *action)
 
 static void restored(struct consensus *c)
 {
+    tell_version(c);
     detector_applied(&c->detector, c->node.raft.snapshot.index, table_digest(c->table));
     c->sessions.process_watch.is_rescan_due = true;
     table_box_ring(&c->shared->table);
@@ -31,6 +45,11 @@ static void fail(struct consensus *c, enum gavel_status status)
 {
     if (status == GAVEL_ERR_NO_MEMORY) {
         out_of_memory(c, "the table");
+        return;
+    }
+    if (status == GAVEL_ERR_STORE_UNSUPPORTED) {
+        logger_line(&c->logger, LOG_ERROR, CONSENSUS_TOO_OLD_TEXT, LOG_U64("knows", TABLE_VERSION), LOG_END);
+        consensus_end(c, NODE_EXIT_CONFIG);
         return;
     }
     logger_line(&c->logger, LOG_ERROR,

@@ -138,7 +138,9 @@ static void on_greeted(struct consensus *c, const struct peer_hello *hello)
                                         .name = hello->name,
                                         .address = hello->address,
                                         .api = hello->api,
-                                        .table_version = hello->table_version};
+                                        .table_version = hello->table_version,
+                                        .directory = hello->directory,
+                                        .incarnation = hello->incarnation};
 
     if (hello->founding == 0 || hello->founding == c->node.raft.founding)
         consensus_forget_founding(c, hello->node); /* also one that was emptied, and joins */
@@ -164,9 +166,9 @@ static bool is_news(struct consensus *c, raft_id peer)
 }
 
 /* Whether the data directory that a node tells of may be that of the member. */
-static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1])
+static bool may_have_directory(struct consensus *c, const struct peer_hello *hello, bool is_proven,
+                               char text[PEER_TEXT_MAX + 1])
 {
-    struct consensus *c = user;
     struct raft_claimant claimant = {.id = hello->node,
                                      .directory = hello->directory,
                                      .incarnation = hello->incarnation,
@@ -203,6 +205,29 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
             "%s: %s; put the right directory back, or replace the member: gavel member remove, an empty directory, gavel member add, --join",
             hello->name, raft_trust_text(trust));
     return false;
+}
+
+/* An older program reads our log by other rules, and its table would become another one. */
+static bool has_old_program(const struct consensus *c, const struct peer_hello *hello,
+                            char text[PEER_TEXT_MAX + 1])
+{
+    if (hello->generation != c->node.raft.state.generation || hello->table_version >= c->node.members.version)
+        return false;
+    (void)snprintf(text, PEER_TEXT_MAX + 1,
+                   "%s (%s) knows version %" PRIu32 " of the table, and this cluster uses %" PRIu32
+                   ": install the release of the other nodes; the directory may stay",
+                   hello->name, hello->program, hello->table_version, c->node.members.version);
+    return true;
+}
+
+static enum transport_verdict on_admit(void *user, const struct peer_hello *hello, bool is_proven,
+                                       char text[PEER_TEXT_MAX + 1])
+{
+    struct consensus *c = user;
+
+    if (!may_have_directory(c, hello, is_proven, text))
+        return TRANSPORT_REFUSES_DIRECTORY;
+    return has_old_program(c, hello, text) ? TRANSPORT_REFUSES : TRANSPORT_ADMITS;
 }
 
 static void on_distrust(void *user, raft_id peer)

@@ -159,6 +159,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     introduce(c);
+    if (!node_version_is_known(&c->node))
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED, "%s", CONSENSUS_TOO_OLD_TEXT);
+    c->told.table_version = c->node.members.version;
     detector_init(&c->detector);
     begin_view(c, has_guard);
     status = journal_new(c->node.raft.state.incarnation, &c->shared->journal);

@@ -415,7 +415,7 @@ static void test_who_was_dialled_refuses_a_directory(void **state)
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
 
-    b->admits_nobody = true;
+    b->verdict = TRANSPORT_REFUSES_DIRECTORY;
     world_start(a);
     world_start(b);
     world_peer(a, b, NULL);
@@ -428,12 +428,27 @@ static void test_who_dials_refuses_a_directory(void **state)
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
 
-    b->admits_nobody = true;
+    b->verdict = TRANSPORT_REFUSES_DIRECTORY;
     world_start(a);
     world_start(b);
     world_peer(a, b, "127.0.0.1:1");
     world_peer(b, a, NULL);
     WAIT_FOR(world, find_news_about(a, TRANSPORT_DISOWNED, "another directory is a"));
+}
+
+/* Its directory is right, so it need not end. */
+static void test_who_is_refused_for_its_program_is_not_disowned(void **state)
+{
+    struct world *world = *state;
+    struct side *a = world_side(world, 0), *b = world_side(world, 1);
+
+    b->verdict = TRANSPORT_REFUSES;
+    world_start(a);
+    world_start(b);
+    world_peer(a, b, NULL);
+    world_peer(b, a, "127.0.0.1:1"); /* a member, though it cannot be dialled */
+    WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "another directory is a"));
+    assert_null(find_news(a, TRANSPORT_DISOWNED));
 }
 
 int main(void)
@@ -458,6 +473,7 @@ int main(void)
         CASE(test_a_directory_is_refused_only_by_who_has_the_secret),
         CASE(test_who_was_dialled_refuses_a_directory),
         CASE(test_who_dials_refuses_a_directory),
+        CASE(test_who_is_refused_for_its_program_is_not_disowned),
     };
 
     return cmocka_run_group_tests_name("prove", tests, NULL, NULL);

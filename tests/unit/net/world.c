@@ -115,13 +115,14 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         told->hello = *hello;
 }
 
-static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1])
+static enum transport_verdict on_admit(void *user, const struct peer_hello *hello, bool is_proven,
+                                       char text[PEER_TEXT_MAX + 1])
 {
     const struct side *side = user;
 
     (void)is_proven;
     (void)snprintf(text, PEER_TEXT_MAX + 1, "another directory is %s", hello->name);
-    return !side->admits_nobody;
+    return side->verdict;
 }
 
 void world_start(struct side *side)

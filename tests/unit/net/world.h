@@ -42,7 +42,7 @@ struct side {
     struct raft_install snapshot; /* the newest */
     uint64_t snapshot_sum;        /* of its bytes */
     void (*on_message)(struct side *side, const struct raft_message *message);
-    bool admits_nobody; /* as if every peer that greets had the wrong directory */
+    enum transport_verdict verdict; /* about every peer that greets */
 };
 
 struct world {

@@ -81,6 +81,32 @@ static void test_a_record_that_is_none_is_left_out(void **state)
     table_done(&table);
 }
 
+/* What its program knows is added when it was heard, and old programs skip it. */
+static void test_a_record_has_what_was_heard_of_the_program(void **state)
+{
+    struct table table = {0};
+    struct member_record record = {.is_voter = true, .table_version = 2, .incarnation = 7}, read;
+    struct table_command command;
+    uint8_t *bytes;
+    size_t size;
+    static const char text[] =
+        "{\"address\":\"a:1\",\"api\":\"\",\"generation\":0,\"incarnation\":7,\"learned\":false,"
+        "\"name\":\"n4\",\"priority\":0,\"table_version\":2,\"voter\":true,\"witness\":false}";
+
+    (void)state;
+    (void)snprintf(record.name, sizeof record.name, "n4");
+    (void)snprintf(record.address, sizeof record.address, "a:1");
+    assert_int_equal(member_record_put(&record, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_command_decode(bytes, size, &command), GAVEL_OK);
+    assert_int_equal(command.value_size, strlen(text));
+    assert_memory_equal(command.value, text, command.value_size);
+    apply(&table, 1, bytes, size);
+    assert_true(member_record_find(&table, "n4", &read));
+    assert_int_equal(read.table_version, 2);
+    assert_int_equal(read.incarnation, 7);
+    table_done(&table);
+}
+
 /* Nodes of other versions read it, and two nodes that write the same record write the same bytes. */
 static void test_a_record_is_the_text_that_it_always_was(void **state)
 {
@@ -200,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_records_of_members_survive_the_table),
         cmocka_unit_test(test_a_record_that_is_none_is_left_out),
         cmocka_unit_test(test_a_record_is_the_text_that_it_always_was),
+        cmocka_unit_test(test_a_record_has_what_was_heard_of_the_program),
         cmocka_unit_test(test_what_a_newer_program_has_added_is_skipped),
         cmocka_unit_test(test_a_text_that_is_cut_off_is_bad),
         cmocka_unit_test(test_an_operators_word_counts_more_than_a_greeting),
