@@ -65,8 +65,9 @@ struct packet {
     TAILQ_ENTRY(packet) link;
     unsigned from; /* slot, of a forwarded request or its answer */
     bool is_answer;
+    bool is_silence;
     uint64_t number;
-    uint64_t incarnation; /* of the node that asked */
+    uint64_t incarnation; /* of the node that asked; of silence: that said it */
     struct connection *connection;
     uint8_t *bytes; /* of a frame, without its length; NULL: none */
     size_t size;

@@ -213,7 +213,7 @@ static void make_other(struct sample *s, size_t which)
         memset(s->frame.proof, 4, PEER_PROOF_BYTES);
         break;
     default:
-        s->frame.kind = which == 10 ? PEER_FORWARDING : PEER_ANSWER;
+        s->frame.kind = which == 10 ? PEER_FORWARDING : which == 14 ? PEER_SILENCE : PEER_ANSWER;
         s->frame.forwarding = (struct peer_forwarding){
             .number = UINT64_MAX, .incarnation = 6, .data = s->data, .size = sizeof s->data};
         break;
