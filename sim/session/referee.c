@@ -321,6 +321,18 @@ void session_referee_counts_on(struct session_referee *referee, gavel_ns at, uns
                                 (char)('P' + program), (double)(until - at) / 1e6);
 }
 
+void session_referee_wants_end(struct session_referee *referee, char program, uint64_t session, gavel_ns by)
+{
+    const struct shadow_session *shadow = shadow_session_find(referee, session);
+
+    if (shadow && (shadow->is_open || shadow->ended_at > by))
+        session_referee_violate(
+            referee, SESSION_INVARIANT_SILENCE,
+            "the session of %c, which died with the leader, %s, %.3f ms later than it should", program,
+            shadow->is_open ? "has not ended" : "ended",
+            (double)((shadow->is_open ? referee->now : shadow->ended_at) - by) / 1e6);
+}
+
 bool session_referee_has_expired(struct session_referee *referee, uint64_t session)
 {
     const struct shadow_session *shadow = shadow_session_find(referee, session);

@@ -226,6 +226,7 @@ static void close_session(struct session_referee *referee, const Gavel__CloseSes
         return;
     check_ending(referee, session, close->ending);
     session->is_open = false;
+    session->ended_at = referee->now;
     session->has_expired = close->ending == GAVEL__ENDING__ENDING_EXPIRED;
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         struct shadow_group *group = &referee->groups[i];

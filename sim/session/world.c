@@ -263,6 +263,9 @@ static void run_service(void *context, struct cluster *cluster, const struct eve
     case TESTBED_FAULT:
         client_faults_take(testbed, own.number);
         break;
+    case TESTBED_LOSS:
+        host_loss_take(testbed, own.number);
+        break;
     case TESTBED_END:
         end(testbed);
         break;
@@ -400,6 +403,7 @@ void testbed_play(struct testbed *testbed, const struct session_profile *profile
                      0);
     }
     client_faults_begin(testbed);
+    host_loss_begin(testbed);
     (void)cluster_advance(cluster, NEVER); /* the result is read from it */
     take_counts(testbed);
 }

@@ -148,6 +148,7 @@
     X(OWN_MARKS_SUFFICE,      "own-marks-suffice", "a new leader believes its own marks, whatever newer ones a voter holds") \
     X(RESTART_KNOWS,          "restart-knows", "a voter that has restarted, and forgotten its marks, says that there were none") \
     X(UNMARKED_UNSEEN,        "unmarked-unseen", "a new leader believes marks of before another led without them") \
+    X(SILENCE_UNUSED,         "silence-unused", "a new leader gives every session a whole time to live, whatever it could know") \
     X(AGES_WITHOUT_DRIFT,     "ages-without-drift", "ages that other nodes tell are taken for ages on the own clock") \
     X(KEPT_WITHOUT_LEASE,     "kept-without-lease", "a leader whose lease has lapsed answers keep-alives")    \
     X(SESSION_WITHOUT_DRIFT,  "session-without-drift", "a session takes clock rates as equal, on both sides") \

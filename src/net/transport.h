@@ -123,9 +123,9 @@ void transport_send(struct transport *transport, const struct raft_message *mess
 
 /*
  * False if the peer is not up, too much waits for it already, or the data is larger than
- * PEER_FORWARDING_MAX. Too much is 256 KiB for a request (FORWARDING), which may itself be larger, and half of
- * waiting_max for an ANSWER, which nobody would send again, and for SILENCE, for which answers wait. What is accepted goes behind messages: at most 256 KiB and
- * one frame are queued before a heartbeat.
+ * PEER_FORWARDING_MAX. Too much is 256 KiB for a request (FORWARDING), which may itself be larger, and half
+ * of waiting_max for an ANSWER, which nobody would send again, and for SILENCE, for which answers wait. What
+ * is accepted goes behind messages: at most 256 KiB and one frame are queued before a heartbeat.
  */
 bool transport_send_forwarding(struct transport *transport, raft_id peer, enum peer_frame_kind kind,
                                const struct peer_forwarding *forwarding);

@@ -11,7 +11,10 @@
 #define AGE_US_MAX ((uint64_t)(SILENCE_AGE_MAX / NS_PER_US))
 
 /* Rounded down: whoever is older than is said counts as heard later than it was, never earlier. */
-static uint64_t us_of(gavel_ns age) { return age > 0 ? (uint64_t)(age / NS_PER_US) : 0; }
+static uint64_t us_of(gavel_ns age)
+{
+    return age > 0 ? (uint64_t)(ns_min(age, SILENCE_AGE_MAX) / NS_PER_US) : 0;
+}
 
 static size_t sessions_of(const struct silence_message *message)
 {

@@ -18,8 +18,8 @@
 /* Marks, and sessions, in one message. */
 #define SILENCE_MARKS_MAX 512
 #define SILENCE_SESSIONS_MAX 16384
-/* A hundred years; larger ages are not believed. */
-#define SILENCE_AGE_MAX (INT64_C(100) * 366 * 86400 * NS_PER_S)
+/* What is older is told as that old. */
+#define SILENCE_AGE_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 /* What a voter knew of former terms when it began to follow the leader that asks. */
 enum silence_kind {
@@ -31,8 +31,8 @@ enum silence_kind {
 
 /* The sessions that were first heard after the mark before, by the revisions that opened them. */
 struct silence_mark {
-    gavel_ns age; /* since it was made, when the message was */
-    size_t count; /* at least one */
+    gavel_ns age;              /* since it was made, when the message was */
+    size_t count;              /* at least one */
     const uint64_t *revisions; /* growing */
 };
 

@@ -104,16 +104,16 @@ struct frontend {
     /* What voters know of silence, and shall know; borrowed, the caller's to open and close. NULL: nothing,
      * and every session has a whole time to live from when this node began to lead. */
     struct marks *marks;
-    uint64_t after; /* the newest mark that will have what was heard in this event; 0: nothing was */
-    struct heard heard;               /* what this node has heard while it led */
-    uint64_t revision;                /* of the table, after the newest entry */
-    struct applied applied;           /* when which revision was applied, also while others led */
+    uint64_t after;         /* the newest mark that will have what was heard in this event; 0: nothing was */
+    struct heard heard;     /* what this node has heard while it led */
+    uint64_t revision;      /* of the table, after the newest entry */
+    struct applied applied; /* when which revision was applied, also while others led */
     struct frontend_waitings waiting; /* proposed, in order of index */
     struct frontend_waitings draft;   /* to be proposed */
     struct frontend_waitings
         batch; /* being proposed: between frontend_next_batch() and frontend_proposed() */
-    struct frontend_replies replies;   /* that nobody has taken yet, the oldest first */
-    struct frontend_replies held;      /* that wait for their mark */
+    struct frontend_replies replies; /* that nobody has taken yet, the oldest first */
+    struct frontend_replies held;    /* that wait for their mark */
     size_t held_count;
     struct frontend_requests requests; /* of sessions, of all three, by session and id */
     size_t waiting_count;              /* all three */

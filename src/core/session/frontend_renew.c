@@ -218,8 +218,9 @@ void frontend_hear_coming(struct frontend *frontend, const struct frontend_momen
     if (op->what_case == GAVEL__OP__WHAT_OPEN_SESSION) {
         session = table_session_find(frontend->table, op->open_session->session);
         if (session && !frontend_is_closing_session(frontend, session))
-            (void)frontend_note_heard(frontend, moment->now, session,
-                                      heard_of_session(&frontend->heard, session)); /* it is not answered yet */
+            (void)frontend_note_heard(
+                frontend, moment->now, session,
+                heard_of_session(&frontend->heard, session)); /* it is not answered yet */
     } else if (op->what_case == GAVEL__OP__WHAT_RENEW) {
         group = table_group_find(frontend->table, op->renew->group);
         if (group && is_holder(group, op->renew))

@@ -159,8 +159,8 @@ void marks_make(struct marks *marks, gavel_ns now, uint64_t config)
 {
     struct silence *silence = marks->silence;
     size_t count = 0;
-    bool has_room = make_room((void **)&marks->made, marks->made_count, &marks->made_capacity,
-                              sizeof *marks->made);
+    bool has_room =
+        make_room((void **)&marks->made, marks->made_count, &marks->made_capacity, sizeof *marks->made);
 
     ASSERT(marks->heard_count > 0);
     ASSERT(silence->held.term == marks->term);
@@ -278,8 +278,8 @@ void marks_send(struct marks *marks, gavel_ns now, uint64_t voter, uint64_t conf
 /* How long before we began it was that what it adds was heard, at least; NEVER: it adds nothing. */
 static gavel_ns sure_of(const struct marks *marks, gavel_ns now, const struct silence_message *message)
 {
-    bool is_level = message->told_term < marks->anchor.term ||
-                    (message->told_term == marks->anchor.term && message->told_number <= marks->anchor.number);
+    bool is_level = message->told_term < marks->anchor.term || (message->told_term == marks->anchor.term &&
+                                                                message->told_number <= marks->anchor.number);
 
     if (PLANTED(OWN_MARKS_SUFFICE))
         is_level = true;
@@ -335,6 +335,8 @@ void marks_learn(struct marks *marks, gavel_ns sure, uint64_t config)
 
     ASSERT(marks->is_open);
     ASSERT(sure >= 0);
+    if (PLANTED(SILENCE_UNUSED))
+        return;
     if (!marks->has_anchor || marks->anchor.config != config)
         return;
     floor = sure == NEVER ? marks->anchor.floor : ns_max(marks->anchor.floor, marks->opened_at - sure);

@@ -50,8 +50,9 @@ struct marks_voter {
     bool has_begun;       /* it was sent that there are marks */
     uint64_t acked;       /* by that incarnation */
     uint64_t sent;
-    gavel_ns sent_at;    /* 0: never */
-    gavel_ns waits_from; /* when the first was sent that it has not acknowledged; 0: it has all that was sent */
+    gavel_ns sent_at; /* 0: never */
+    gavel_ns
+        waits_from; /* when the first was sent that it has not acknowledged; 0: it has all that was sent */
     bool has_told;
     gavel_ns sure; /* how long before we began was heard at the latest what it adds; NEVER: it adds nothing */
 };

@@ -26,7 +26,9 @@ gavel_ns silence_aged(const struct silence *silence, gavel_ns age)
     if (PLANTED(AGES_WITHOUT_DRIFT))
         return age;
     ASSERT(age >= 0);
-    return age / (PPM + silence->drift_ppm) * (PPM - silence->drift_ppm);
+    ASSERT(age <= SILENCE_AGE_MAX);
+    /* In microseconds: a month of them times a million fits. */
+    return age / NS_PER_US * (PPM - silence->drift_ppm) / (PPM + silence->drift_ppm) * NS_PER_US;
 }
 
 /* ---- the map ---- */

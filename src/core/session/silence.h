@@ -58,9 +58,9 @@ struct silence_past {
 
 struct silence {
     int drift_ppm;
-    gavel_ns began_at;    /* what was answered by what this node knew, and has forgotten, was heard before */
-    uint64_t led_term;    /* the newest in which this node followed somebody, or led */
-    uint64_t led_before;  /* the one before that */
+    gavel_ns began_at;   /* what was answered by what this node knew, and has forgotten, was heard before */
+    uint64_t led_term;   /* the newest in which this node followed somebody, or led */
+    uint64_t led_before; /* the one before that */
     struct silence_held held;
     bool is_own;       /* the marks are our own … */
     uint64_t answered; /* … and there are answers by the strength of these, up to that number */

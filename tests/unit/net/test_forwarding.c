@@ -77,9 +77,11 @@ static void test_an_forwarding_that_cannot_be_sent_is_said_so(void **state)
     struct peer_forwarding forwarding = {.number = 1, .data = data, .size = PEER_FRAME_MAX};
 
     start_two(world);
-    assert_false(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding)); /* too large */
+    assert_false(
+        transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding)); /* too large */
     forwarding.size = PEER_FORWARDING_MAX;
-    assert_false(transport_send_forwarding(a->transport, c->id, PEER_FORWARDING, &forwarding)); /* to nobody */
+    assert_false(
+        transport_send_forwarding(a->transport, c->id, PEER_FORWARDING, &forwarding)); /* to nobody */
     assert_true(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     WAIT_FOR(world, b->forwarding_count == 1);
     assert_int_equal(b->forwarding.size, PEER_FORWARDING_MAX);
