@@ -172,7 +172,7 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     p->is_mixed = prng_chance(&prng, 150);
     p->loses_host = prng_chance(&prng, 80) && p->cluster.nodes >= 3 && !p->is_quiet && !p->is_mixed;
     if (p->loses_host) {
-        p->cluster.mood = MOOD_CALM;
+        p->cluster.mood = MOOD_MILD;
         p->cluster.faults &= FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_COMPACT);
         p->faults &= p->cluster.faults | CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE);
         p->cluster.heal_at = ns_max(p->cluster.heal_at, LOSS_JUDGED_AT);
