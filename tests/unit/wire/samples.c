@@ -158,9 +158,10 @@ static void make_status(struct sample *s)
 /* Those that are no plain message of Raft. */
 static void make_other(struct sample *s, size_t which)
 {
-    static const char *const names[] = {
-        "hello",  "welcome",   "refusal",    "refusal-hello", "chunk-first", "chunk-next",   "chunk-none",
-        "status", "heartbeat", "vote-plain", "forwarding",    "answer",      "hello-proven", "proof"};
+    static const char *const names[] = {"hello",        "welcome",    "refusal",    "refusal-hello",
+                                        "chunk-first",  "chunk-next", "chunk-none", "status",
+                                        "heartbeat",    "vote-plain", "forwarding", "answer",
+                                        "hello-proven", "proof",      "silence"};
 
     (void)snprintf(s->name, sizeof s->name, "%s", names[which]);
     switch (which) {
