@@ -149,7 +149,6 @@
     X(RESTART_KNOWS,          "restart-knows", "a voter that has restarted, and forgotten its marks, says that there were none") \
     X(UNMARKED_UNSEEN,        "unmarked-unseen", "a new leader believes marks of before another led without them") \
     X(SILENCE_UNUSED,         "silence-unused", "a new leader gives every session a whole time to live, whatever it could know") \
-    X(AGES_WITHOUT_DRIFT,     "ages-without-drift", "ages that other nodes tell are taken for ages on the own clock") \
     X(KEPT_WITHOUT_LEASE,     "kept-without-lease", "a leader whose lease has lapsed answers keep-alives")    \
     X(SESSION_WITHOUT_DRIFT,  "session-without-drift", "a session takes clock rates as equal, on both sides") \
     X(APPLIED_AGAIN,          "applied-again", "a request that is repeated is carried out again")             \

@@ -23,8 +23,6 @@ void silence_done(struct silence *silence)
 
 gavel_ns silence_aged(const struct silence *silence, gavel_ns age)
 {
-    if (PLANTED(AGES_WITHOUT_DRIFT))
-        return age;
     ASSERT(age >= 0);
     ASSERT(age <= SILENCE_AGE_MAX);
     /* In microseconds: a month of them times a million fits. */
@@ -155,6 +153,24 @@ const struct silence_past *silence_before(struct silence *silence, uint64_t term
     return past;
 }
 
+/* It does not hold what the message goes on from. */
+static void begin(struct silence *silence, gavel_ns now, const struct silence_message *message)
+{
+    struct silence_held *held = &silence->held;
+    bool has_missed = true;
+
+    if (PLANTED(MARK_MISSED))
+        has_missed = held->term == 0;
+    if (has_missed) {
+        silence_clear(silence);
+        held->floor = now - silence_aged(silence, message->from_age);
+    }
+    held->term = message->term;
+    held->number = message->from;
+    held->at = now;
+    silence->is_own = false;
+}
+
 void silence_take(struct silence *silence, gavel_ns now, const struct silence_message *message)
 {
     struct silence_held *held = &silence->held;
@@ -165,16 +181,8 @@ void silence_take(struct silence *silence, gavel_ns now, const struct silence_me
     (void)silence_before(silence, message->term);
     if (!message->is_marking)
         return;
-    if (PLANTED(MARK_MISSED) && held->term == message->term)
-        goes_on = true;
-    if (!goes_on) {
-        silence_clear(silence);
-        held->term = message->term;
-        held->number = message->from;
-        held->at = now;
-        held->floor = now - silence_aged(silence, message->from_age);
-        silence->is_own = false;
-    }
+    if (!goes_on)
+        begin(silence, now, message);
     for (size_t i = 0; i < message->mark_count; i++) {
         const struct silence_mark *mark = &message->marks[i];
         gavel_ns at = now - silence_aged(silence, mark->age);
