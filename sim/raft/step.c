@@ -40,7 +40,10 @@ static bool burn(struct cluster *cluster, struct host *host)
 
 static void forward(struct cluster *cluster, struct host *host, const struct node_forwarded *forwarded)
 {
-    if (cluster->watch.forward(cluster->watch.context, cluster, host, forwarded) || forwarded->is_answer)
+    if (forwarded->is_silence && !cluster->watch.forward)
+        return; /* nobody has a session here */
+    if (cluster->watch.forward(cluster->watch.context, cluster, host, forwarded) || forwarded->is_answer ||
+        forwarded->is_silence)
         return;
     if (cluster->unsent_count == cluster->unsent_capacity) {
         cluster->unsent_capacity = cluster->unsent_capacity > 0 ? 2 * cluster->unsent_capacity : 64;

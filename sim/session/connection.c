@@ -174,10 +174,19 @@ static struct packet *pack(struct testbed *testbed, struct connection *connectio
     return packet;
 }
 
+static bool is_of_life(const Gavel__ClientFrame *frame)
+{
+    return frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE ||
+           (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST && frame->request->n_ops > 0 &&
+            frame->request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION);
+}
+
 void connection_send_up(struct program *program, const Gavel__ClientFrame *frame)
 {
     struct connection *connection = program->connection;
 
+    if (is_of_life(frame))
+        program->kept_at = program->testbed->cluster->now;
     if (connection)
         testbed_push_packet(program->testbed, arrival(program->testbed, connection, &connection->up_newest),
                             TESTBED_FRAME_UP, connection->slot, pack(program->testbed, connection, frame));

@@ -11,6 +11,7 @@ static void push(struct service *from, gavel_ns at, const struct node_forwarded 
 
     packet->from = from->host->slot;
     packet->is_answer = forwarded->is_answer;
+    packet->is_silence = forwarded->is_silence;
     packet->number = forwarded->number;
     packet->incarnation = forwarded->incarnation;
     testbed_push_packet(from->testbed, at, TESTBED_FORWARDED, (unsigned)forwarded->peer - 1, packet);
@@ -23,7 +24,7 @@ static bool may_double(const struct node_forwarded *forwarded)
     const char *reason;
     bool may;
 
-    if (forwarded->is_answer || forwarded->number == NODE_NUMBER_OF_DEATHS)
+    if (forwarded->is_answer || forwarded->is_silence || forwarded->number == NODE_NUMBER_OF_DEATHS)
         return true;
     if (client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)
         return false;
@@ -40,7 +41,7 @@ static void keep_opening(struct service *from, const struct node_forwarded *forw
     const Gavel__Request *request;
     const char *reason;
 
-    if (forwarded->is_answer || forwarded->number == NODE_NUMBER_OF_DEATHS ||
+    if (forwarded->is_answer || forwarded->is_silence || forwarded->number == NODE_NUMBER_OF_DEATHS ||
         client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)
         return;
     request = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST ? frame->request : NULL;
@@ -117,6 +118,7 @@ static void take(struct service *service, const struct packet *packet)
     service_feed(service, (struct node_event){.kind = NODE_FORWARDED,
                                               .forwarded = {.peer = packet->from + 1,
                                                             .is_answer = packet->is_answer,
+                                                            .is_silence = packet->is_silence,
                                                             .number = packet->number,
                                                             .incarnation = packet->incarnation,
                                                             .bytes = packet->bytes,

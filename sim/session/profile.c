@@ -33,6 +33,8 @@ _Static_assert(FAULT_COUNT < 64 &&
      FAULT_BIT(FAULT_STALL) | FAULT_BIT(FAULT_COMPACT) | FAULT_BIT(FAULT_SURVIVE) |                          \
      CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE) | CLIENT_FAULT_BIT(CLIENT_FAULT_SESSIONLESS) |               \
      CLIENT_FAULT_BIT(CLIENT_FAULT_REMOVAL))
+/* After a host was lost at 2.8 s: an election, and the longest time to live. */
+#define LOSS_JUDGED_AT (6 * NS_PER_S)
 #define QUIET_LONGEST (150 * NS_PER_MS)
 
 static uint64_t draw_faults(struct prng *prng, enum mood mood)
@@ -168,6 +170,14 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
         p->retention = 0;
     for (unsigned i = 0; i < GROUPS_MAX; i++)
         p->group[i].has_notes = prng_chance(&prng, p->retention > 0 ? 400 : 1000);
+    p->is_mixed = prng_chance(&prng, 150);
+    p->loses_host = prng_chance(&prng, 80) && p->cluster.nodes >= 3 && !p->is_quiet && !p->is_mixed;
+    if (p->loses_host) {
+        p->cluster.mood = MOOD_MILD;
+        p->cluster.faults &= FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_COMPACT);
+        p->faults &= p->cluster.faults | CLIENT_FAULT_BIT(CLIENT_FAULT_CLIENT_RATE);
+        p->cluster.heal_at = ns_max(p->cluster.heal_at, LOSS_JUDGED_AT);
+    }
     p->cluster.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
     p->cluster.act_every = 100 * NS_PER_MS;
     p->close_part = prng_chance(&prng, 700) ? 1 : (uint32_t)prng_below(&prng, 3);

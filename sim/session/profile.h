@@ -65,6 +65,8 @@ struct program_profile {
 struct session_profile {
     struct profile cluster;
     uint64_t faults; /* of both kinds */
+    bool loses_host; /* the leader of the cluster dies with a program, and nothing else happens */
+    bool is_mixed;   /* some nodes lead without marks, as if not all voters knew them */
     bool is_quiet;   /* only short faults of the cluster: then no program is demoted */
     unsigned programs;
     unsigned groups;

@@ -97,8 +97,8 @@ void session_referee_not_taken(struct session_referee *referee, unsigned program
                             (char)('P' + program));
 }
 
-void session_referee_wants_end(struct session_referee *referee, gavel_ns at, unsigned program, int32_t pid,
-                               gavel_ns since, gavel_ns ttl)
+void session_referee_wants_hung_ended(struct session_referee *referee, gavel_ns at, unsigned program,
+                                      int32_t pid, gavel_ns since, gavel_ns ttl)
 {
     for (size_t i = 0; i < referee->session_count; i++) {
         const struct shadow_session *session = &referee->sessions[i];
@@ -344,6 +344,18 @@ void session_referee_counts_on(struct session_referee *referee, gavel_ns at, uns
         session_referee_violate(referee, SESSION_INVARIANT_DEADLINE,
                                 "%c is told that it may count on its session for %.3f ms, and it has ended",
                                 (char)('P' + program), (double)(until - at) / 1e6);
+}
+
+void session_referee_wants_end(struct session_referee *referee, char program, uint64_t session, gavel_ns by)
+{
+    const struct shadow_session *shadow = shadow_session_find(referee, session);
+
+    if (shadow && (shadow->is_open || shadow->ended_at > by))
+        session_referee_violate(
+            referee, SESSION_INVARIANT_SILENCE,
+            "the session of %c, which died with the leader, %s, %.3f ms later than it should", program,
+            shadow->is_open ? "has not ended" : "ended",
+            (double)((shadow->is_open ? referee->now : shadow->ended_at) - by) / 1e6);
 }
 
 bool session_referee_has_expired(struct session_referee *referee, uint64_t session)

@@ -32,6 +32,7 @@
     X(WATCH,    "watch",         "a watch tells every change once and in order")                                \
     X(CALM,     "L2",            "a fail-over of the cluster alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
+    X(SILENCE,  "silence",       "who dies with the leader loses its session by when that was heard last, if the next leader can know") \
     X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the cluster") \
     X(PACED,    "paced",         "a session whose caller takes nothing is not kept, and ends")                   \
     X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")                  \
@@ -68,6 +69,8 @@ void session_referee_died(struct session_referee *referee, unsigned program, int
 /* It relies on the session until `until`, in real time; `number` tells which one of that id it means. */
 void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
                                uint64_t session, uint64_t number, gavel_ns until);
+/* It must have ended by then, in real time. */
+void session_referee_wants_end(struct session_referee *referee, char program, uint64_t session, gavel_ns by);
 /* Whether the newest session with this id has ended. */
 bool session_referee_has_expired(struct session_referee *referee, uint64_t session);
 /* It is told that its session is gone, after relying on it until `until`. */
@@ -93,8 +96,8 @@ void session_referee_has_no_lease(struct session_referee *referee, const char *l
 void session_referee_not_taken(struct session_referee *referee, unsigned program);
 /* A program has taken nothing since then: of its sessions with this time to live none is left that is old
  * enough to have ended. */
-void session_referee_wants_end(struct session_referee *referee, gavel_ns at, unsigned program, int32_t pid,
-                               gavel_ns since, gavel_ns ttl);
+void session_referee_wants_hung_ended(struct session_referee *referee, gavel_ns at, unsigned program,
+                                      int32_t pid, gavel_ns since, gavel_ns ttl);
 
 /* A client is woken repeatedly at one instant. */
 void session_referee_stuck(struct session_referee *referee, const char *label);

@@ -284,6 +284,7 @@ static void close_session(struct session_referee *referee, const Gavel__CloseSes
     if (session->is_open) {
         check_ending(referee, session, close->ending);
         session->is_open = false;
+        session->ended_at = referee->now;
         session->ending = close->ending;
         session->has_expired = close->ending == GAVEL__ENDING__ENDING_EXPIRED;
         begin_ending(referee, session);

@@ -24,6 +24,7 @@ struct shadow_session {
     uint64_t last_id;
     gavel_ns until; /* its client relies on it until then, in real time */
     bool is_given_up;
+    gavel_ns ended_at; /* real; of one that is not open */
 };
 
 struct shadow_candidate {

@@ -77,6 +77,8 @@ void service_started(struct testbed *testbed, struct host *host)
     service->alive_at = service_clock(service);
     host->node.frontend.retention = testbed->profile.retention;
     host->node.frontend.close_part = testbed->profile.close_part;
+    host->node.never_marks =
+        testbed->profile.is_mixed && testbed_chance(testbed, TESTBED_STREAM_SERVICE, 400);
     testbed_push(testbed, testbed->cluster->now + testbed_between(testbed, TESTBED_STREAM_SERVICE, 1, TICK),
                  TESTBED_SERVICE_TICK, host->slot, 0);
 }

@@ -209,8 +209,8 @@ static void judge_hanging(struct testbed *testbed, const struct program *program
 
     if (session_referee_has_expired(testbed->referee, client_session(program->client)))
         testbed_see(testbed, SESSION_SIGHT_HUNG);
-    session_referee_wants_end(testbed->referee, testbed->cluster->now, program->index, program->pid, since,
-                              ns_from_ms(program->open.ttl_ms));
+    session_referee_wants_hung_ended(testbed->referee, testbed->cluster->now, program->index, program->pid,
+                                     since, ns_from_ms(program->open.ttl_ms));
 }
 
 bool testbed_is_reachable(struct testbed *testbed)
@@ -290,6 +290,9 @@ static void run_service(void *context, struct cluster *cluster, const struct eve
         break;
     case TESTBED_FAULT:
         client_faults_take(testbed, own.number);
+        break;
+    case TESTBED_LOSS:
+        host_loss_take(testbed, own.number);
         break;
     case TESTBED_END:
         end(testbed);
@@ -429,6 +432,7 @@ void testbed_play(struct testbed *testbed, const struct session_profile *profile
                      0);
     }
     client_faults_begin(testbed);
+    host_loss_begin(testbed);
     (void)cluster_advance(cluster, NEVER); /* the result is read from it */
     take_counts(testbed);
 }

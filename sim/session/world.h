@@ -41,6 +41,7 @@ enum testbed_event {
     TESTBED_RESUME,        /* a stopped program runs again; number */
     TESTBED_START,         /* a program starts */
     TESTBED_FAULT,         /* number is its kind */
+    TESTBED_LOSS,          /* of a host; number is what of it (host_loss.c) */
     TESTBED_END,           /* the last look */
 };
 
@@ -56,6 +57,7 @@ enum testbed_stream {
     TESTBED_STREAM_REOPEN,
     TESTBED_STREAM_RENEW,
     TESTBED_STREAM_PACE,
+    TESTBED_STREAM_LOSS,
     TESTBED_STREAM_COUNT
 };
 
@@ -67,8 +69,9 @@ struct packet {
     TAILQ_ENTRY(packet) link;
     unsigned from; /* slot, of a forwarded request or its answer */
     bool is_answer;
+    bool is_silence;
     uint64_t number;
-    uint64_t incarnation; /* of the node that asked */
+    uint64_t incarnation; /* of the node that asked; of silence: that said it */
     struct connection *connection;
     uint8_t *bytes; /* of a frame, without its length; NULL: none */
     size_t size;
@@ -208,6 +211,7 @@ struct program {
     struct pending pending[PENDING_MAX];
     struct candidacy candidacies[GROUPS_MAX];
     gavel_ns up_since; /* real; 0: it is not */
+    gavel_ns kept_at;  /* real: when the opening of a session, or a keep-alive, was sent last; 0: never */
 };
 
 #define SESSION_SIGHT_MAP(X)                                                                                 \
@@ -238,11 +242,23 @@ struct program {
     X(REOPENED, "sessions opened anew under their id")                                                       \
     X(LATER, "sessions asked for on a connection that was up")                                               \
     X(OVERDUE, "keep-alives that waited for their caller")                                                   \
-    X(HUNG, "sessions expired while their caller hung")
+    X(HUNG, "sessions expired while their caller hung")                                                      \
+    X(LOST, "hosts lost with the leader and a program")                                                      \
+    X(KNOWN, "sessions of those whose silence the next leader could know")
 
 #define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,
 enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };
 #undef SESSION_SIGHT_ENUM
+
+/* A program that has died with the leader of the cluster. */
+struct host_loss {
+    gavel_ns killed_at; /* 0: there was none */
+    gavel_ns kept_at;
+    gavel_ns ttl;
+    uint64_t session;
+    uint64_t term; /* of that leader */
+    char label;
+};
 
 struct testbed {
     struct cluster *cluster;
@@ -259,6 +275,7 @@ struct testbed {
     gavel_ns forwarded_newest[SLOTS_MAX][SLOTS_MAX]; /* arrival, for those that keep their order */
     uint64_t sessionless_count;
     int32_t pids;
+    struct host_loss loss;
     struct session_referee *referee;
     bool is_healed;
     gavel_ns healed_at;
@@ -419,6 +436,10 @@ void lease_result(struct program *program, const struct pending *pending, enum g
 void lease_looked(struct program *program, unsigned group, const Gavel__Group *shown);
 /* The guaranteed time of a lease or a time to live, on the slowest clock. */
 gavel_ns lease_sure(const struct program *program, int64_t lease_ms);
+
+/* host_loss.c */
+void host_loss_begin(struct testbed *testbed);
+void host_loss_take(struct testbed *testbed, uint64_t number);
 
 /* client_faults.c */
 void client_faults_begin(struct testbed *testbed);

@@ -145,6 +145,13 @@
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \
     X(SILENCE_FROM_BEFORE,    "silence-from-before", "a new leader counts silence from before it led")       \
     X(KEPT_WHILE_ENDING,      "kept-while-ending", "a keep-alive is answered although the end of its session is proposed") \
+    X(KEPT_BEFORE_MARK,       "kept-before-mark", "a keep-alive is answered before a majority knows of it")    \
+    X(MARK_HELD_BY_ONE,       "mark-held-by-one", "a mark that only the leader holds counts as held by a majority") \
+    X(MARK_MISSED,            "mark-missed", "a voter that has missed marks goes on as if it had them")       \
+    X(OWN_MARKS_SUFFICE,      "own-marks-suffice", "a new leader believes its own marks, whatever newer ones a voter holds") \
+    X(RESTART_KNOWS,          "restart-knows", "a voter that has restarted, and forgotten its marks, says that there were none") \
+    X(UNMARKED_UNSEEN,        "unmarked-unseen", "a new leader believes marks of before another led without them") \
+    X(SILENCE_UNUSED,         "silence-unused", "a new leader gives every session a whole time to live, whatever it could know") \
     X(KEPT_WITHOUT_LEASE,     "kept-without-lease", "a leader whose lease has lapsed answers keep-alives")    \
     X(SESSION_WITHOUT_DRIFT,  "session-without-drift", "a session takes clock rates as equal, on both sides") \
     X(APPLIED_AGAIN,          "applied-again", "a request that is repeated is carried out again")             \

@@ -53,7 +53,7 @@ static void take_forwarding(struct connection *connection, const struct peer_fra
     struct transport *transport = connection->transport;
 
     if (transport->events.forwarding)
-        transport->events.forwarding(transport->events.user, connection->peer, frame->kind == PEER_ANSWER,
+        transport->events.forwarding(transport->events.user, connection->peer, frame->kind,
                                      &frame->forwarding);
 }
 
@@ -80,7 +80,7 @@ static void take_frame(struct connection *connection, const struct peer_frame *f
         take_chunk(connection, &frame->chunk);
     else if (frame->kind == PEER_STATUS)
         take_status(connection, &frame->status);
-    else if (frame->kind == PEER_FORWARDING || frame->kind == PEER_ANSWER)
+    else if (frame->kind == PEER_FORWARDING || frame->kind == PEER_ANSWER || frame->kind == PEER_SILENCE)
         take_forwarding(connection, frame);
     else
         frame_bad(connection, "a second greeting");

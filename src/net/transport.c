@@ -241,16 +241,16 @@ void transport_send(struct transport *transport, const struct raft_message *mess
  * An answer that waits its turn is kept, since nobody else has it. A forwarded request is refused sooner: its
  * forwarder has it still, and knows better which is to go first.
  */
-static bool has_room(const struct link *link, bool is_answer)
+static bool has_room(const struct link *link, bool has_half)
 {
     size_t most = link->transport->settings.waiting_max / 2;
 
-    if (!is_answer && most > FORWARDINGS_AHEAD_BYTES)
+    if (!has_half && most > FORWARDINGS_AHEAD_BYTES)
         most = FORWARDINGS_AHEAD_BYTES;
     return connection_waiting(link->out) + connection_waiting_late(link->out) < most;
 }
 
-bool transport_send_forwarding(struct transport *transport, raft_id peer, bool is_answer,
+bool transport_send_forwarding(struct transport *transport, raft_id peer, enum peer_frame_kind kind,
                                const struct peer_forwarding *forwarding)
 {
     struct link *link = link_find(transport, peer);
@@ -258,9 +258,9 @@ bool transport_send_forwarding(struct transport *transport, raft_id peer, bool i
 
     if (!link || !is_up(link))
         return false;
-    frame.kind = is_answer ? PEER_ANSWER : PEER_FORWARDING; /* the rest of it is not looked at */
+    frame.kind = kind; /* the rest of it is not looked at */
     frame.forwarding = *forwarding;
-    if (!has_room(link, is_answer) || !connection_write_late(link->out, &frame)) {
+    if (!has_room(link, kind != PEER_FORWARDING) || !connection_write_late(link->out, &frame)) {
         link->dropped++;
         return false;
     }

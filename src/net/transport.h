@@ -56,7 +56,9 @@ struct transport_events {
     void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
     void (*status)(void *user, const struct peer_status *status);
     /* NULL: not wanted. From `peer`; is_answer tells which of the two. Borrowed for the call. */
-    void (*forwarding)(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding);
+    /* FORWARDING, ANSWER or SILENCE. */
+    void (*forwarding)(void *user, raft_id peer, enum peer_frame_kind kind,
+                       const struct peer_forwarding *forwarding);
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
@@ -125,11 +127,11 @@ void transport_send(struct transport *transport, const struct raft_message *mess
 
 /*
  * False if the peer is not up, too much waits for it already, or the data is larger than
- * PEER_FORWARDING_MAX. Too much is 256 KiB for a request, which may itself be larger, and half of waiting_max
- * for an answer, which nobody would send again. What is accepted goes behind messages: at most 256 KiB and
- * one frame are queued before a heartbeat.
+ * PEER_FORWARDING_MAX. Too much is 256 KiB for a request (FORWARDING), which may itself be larger, and half
+ * of waiting_max for an ANSWER, which nobody would send again, and for SILENCE, for which answers wait. What
+ * is accepted goes behind messages: at most 256 KiB and one frame are queued before a heartbeat.
  */
-bool transport_send_forwarding(struct transport *transport, raft_id peer, bool is_answer,
+bool transport_send_forwarding(struct transport *transport, raft_id peer, enum peer_frame_kind kind,
                                const struct peer_forwarding *forwarding);
 
 /* To every peer that is up. */

@@ -53,6 +53,7 @@ enum peer_frame_kind {
     PEER_STATUS,     /* a node's view of itself, for the split-brain detector */
     PEER_FORWARDING, /* a client's frame, carried to the leader … */
     PEER_ANSWER,     /* … and the answer on its way back */
+    PEER_SILENCE,    /* what the leader and its voters tell each other about sessions (silence.h) */
     PEER_PROOF,      /* of the dialling side, after WELCOME: it has the secret */
     PEER_UNKNOWN,    /* from a newer program: skip it */
 };
@@ -131,7 +132,7 @@ struct peer_chunk {
 /* A client's request or its answer: bytes that are not inspected here (client.h). */
 struct peer_forwarding {
     uint64_t number;      /* given by the node that carries it, same in the answer. 0: none is wanted */
-    uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
+    uint64_t incarnation; /* of that node: answers to an earlier one are dropped. SILENCE: of the sender */
     const uint8_t *data;  /* at least one byte */
     size_t size;          /* at most PEER_FORWARDING_MAX */
 };
@@ -147,7 +148,7 @@ struct peer_frame {
         struct raft_message message;
         struct peer_chunk chunk;
         struct peer_status status;
-        struct peer_forwarding forwarding; /* FORWARDING, ANSWER */
+        struct peer_forwarding forwarding; /* FORWARDING, ANSWER, SILENCE */
         uint8_t proof[PEER_PROOF_BYTES];
     };
     void *memory; /* what the pointers above point into; freed by peer_frame_done() */

@@ -413,6 +413,9 @@ static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, 
     case PB__FRAME__WHAT_ANSWER:
         to->kind = PEER_ANSWER;
         return take_forwarding(from->answer, &to->forwarding);
+    case PB__FRAME__WHAT_SILENCE:
+        to->kind = PEER_SILENCE;
+        return take_forwarding(from->silence, &to->forwarding);
     case PB__FRAME__WHAT_PROOF:
         to->kind = PEER_PROOF;
         if (from->proof->proof.len != PEER_PROOF_BYTES)

@@ -336,8 +336,10 @@ static enum gavel_status lay_frame(struct packing *p, const struct peer_frame *f
         return GAVEL_OK;
     case PEER_FORWARDING:
     case PEER_ANSWER:
-        p->frame.what_case =
-            frame->kind == PEER_FORWARDING ? PB__FRAME__WHAT_FORWARDING : PB__FRAME__WHAT_ANSWER;
+    case PEER_SILENCE:
+        p->frame.what_case = frame->kind == PEER_FORWARDING ? PB__FRAME__WHAT_FORWARDING
+                             : frame->kind == PEER_ANSWER   ? PB__FRAME__WHAT_ANSWER
+                                                            : PB__FRAME__WHAT_SILENCE;
         p->frame.forwarding = &p->forwarding;
         lay_forwarding(p, &frame->forwarding);
         return GAVEL_OK;

@@ -68,7 +68,7 @@ static void apply(struct node *node, const struct node_moment *moment, raft_inde
     node_applied_record(node, entry);
 }
 
-static void restore(struct node *node)
+static void restore(struct node *node, const struct node_moment *moment)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
     struct table *decoded = node->decoded;
@@ -85,6 +85,7 @@ static void restore(struct node *node)
         node_act(node, NODE_FAIL)->failure = status;
         return;
     }
+    applied_mark(&node->frontend.applied, node->table->revision, moment->now);
     (void)node_act(node, NODE_RESTORED); /* it says all there is to say */
     node_read_records(node);
     if (!node_version_is_known(node))
@@ -106,6 +107,7 @@ static void claim(struct node *node, const struct node_moment *moment, const str
         .is_held = true, .term = todo->claim.term, .lease_epoch = todo->claim.lease_epoch};
     node->frontend.generation = node->raft.state.generation;
     frontend_open(&node->frontend, todo->claim.term, moment->now);
+    node_silence_open(node, moment->now);
 }
 
 void node_do_todo(struct node *node, const struct node_moment *moment)
@@ -120,7 +122,7 @@ void node_do_todo(struct node *node, const struct node_moment *moment)
             return;
         break;
     case RAFT_RESTORE:
-        restore(node);
+        restore(node, moment);
         break;
     case RAFT_CLAIM:
         claim(node, moment, todo);
@@ -128,9 +130,12 @@ void node_do_todo(struct node *node, const struct node_moment *moment)
     default:
         ASSERT(todo->kind == RAFT_STOP_WORK);
         frontend_close(&node->frontend);
+        node_silence_close(node, moment->now);
         node->claim.is_held = false;
-        if (PLANTED(NODE_STAYS_OPEN))
+        if (PLANTED(NODE_STAYS_OPEN)) {
             frontend_open(&node->frontend, node->frontend.term, moment->now);
+            node_silence_open(node, moment->now);
+        }
         node_act(node, NODE_WORK_STOP)->stop_reason = todo->stop_reason;
         break;
     }

@@ -32,6 +32,10 @@ void node_take_forwarded(struct node *node, const struct node_moment *moment,
     Gavel__ClientFrame *frame;
     const char *reason;
 
+    if (forwarded->is_silence) {
+        node_take_silence(node, moment, forwarded);
+        return;
+    }
     if (forwarded->is_answer && forwarded->incarnation != node->raft.state.incarnation)
         return; /* for whom we were before */
     if (client_frame_unpack(forwarded->bytes, forwarded->size, &frame, &reason) != GAVEL_OK)

@@ -43,6 +43,16 @@ bool node_propose(struct node *node, const struct node_moment *moment);
 /* What forwarder and front end have for others becomes actions. */
 void node_hand_out(struct node *node, gavel_ns now);
 
+/* ---- silence.c ---- */
+
+void node_silence_open(struct node *node, gavel_ns now);
+void node_silence_close(struct node *node, gavel_ns now);
+/* At the end of a step: makes and sends marks that are due, and answers what waited for them. */
+void node_silence_tend(struct node *node, gavel_ns now);
+gavel_ns node_silence_at(const struct node *node);
+void node_take_silence(struct node *node, const struct node_moment *moment,
+                       const struct node_forwarded *forwarded);
+
 /* ---- members.c ---- */
 
 /* The table may have other records now. */

@@ -46,6 +46,11 @@ enum gavel_status node_init(struct node *node, struct table *table, const struct
     frontend_init(&node->frontend, table, settings->drift_ppm);
     node->members.knows = TABLE_VERSION;
     node_version_read(node);
+    silence_init(&node->silence, settings->drift_ppm, ns_max(now, node->raft.promise_until));
+    marks_init(&node->marks, &node->silence);
+    node->frontend.marks = &node->marks;
+    if (table->revision > 0)
+        applied_mark(&node->frontend.applied, table->revision, now);
     STAILQ_INIT(&node->held);
     STAILQ_INIT(&node->own_replies);
     STAILQ_INIT(&node->orders.waiting);
@@ -69,6 +74,8 @@ void node_done(struct node *node)
     }
     node_orders_done(node);
     frontend_done(&node->frontend);
+    marks_done(&node->marks);
+    silence_done(&node->silence);
     forwarder_done(&node->forwarder);
     raft_done(&node->raft);
     *node = (struct node){0};
@@ -90,7 +97,8 @@ bool node_changes_table(const struct node *node)
 
 gavel_ns node_tick_at(const struct node *node)
 {
-    return ns_min(frontend_wake_at(&node->frontend), forwarder_wake_at(&node->forwarder));
+    return ns_min(ns_min(frontend_wake_at(&node->frontend), forwarder_wake_at(&node->forwarder)),
+                  node_silence_at(node));
 }
 
 static void do_next(struct node *node, const struct node_moment *moment)
@@ -112,6 +120,7 @@ static void tick(struct node *node, const struct node_moment *moment, bool is_st
     frontend_tick(&node->frontend, moment->now, raft_is_working(&node->raft, moment->now), is_stalled,
                   moment->wall_ms);
     forwarder_tick(&node->forwarder, moment->now);
+    silence_forget(&node->silence, node->table);
     node_leave_soon(node);
     node_orders_look_soon(node);
     node_reconcile_soon(node);
@@ -194,6 +203,7 @@ void node_step(struct node *node, const struct node_event *event, struct node_ac
         node->decoded = event->kind == NODE_RAFT ? event->decoded : NULL;
     }
     take(node, &moment, event);
+    node_silence_tend(node, moment.now);
     node_hand_out(node, moment.now);
     node->actions = NULL;
 }

@@ -71,8 +71,9 @@ enum node_event_kind {
 struct node_forwarded {
     raft_id peer; /* from whom, or to whom */
     bool is_answer;
+    bool is_silence; /* neither a request nor an answer: a message of wire/silence.h */
     uint64_t number;
-    uint64_t incarnation; /* of the node that asks */
+    uint64_t incarnation; /* of the node that asks; of silence: of who says it */
     const uint8_t *bytes; /* a packed frame, without a length before it */
     size_t size;
 };
@@ -242,6 +243,10 @@ struct node {
     struct table *table; /* borrowed */
     struct forwarder forwarder;
     struct frontend frontend;
+    struct silence silence;
+    struct marks marks;
+    /* The caller's to set: it leads as if some voter did not know marks. */
+    bool never_marks;
     struct node_helds held; /* in their order */
     size_t held_count;
     uint64_t durable; /* the newest write that is known to be */

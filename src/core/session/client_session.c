@@ -9,8 +9,9 @@
  *                                              └── + ttl * (1 - drift) / (1 + drift) = deadline
  *
  * Silence proves nothing. A session whose deadline has passed may live on: a
- * new leader of the cluster gives every session a whole time to live. So the
- * client goes on asking, and only the caller's work has to stop.
+ * new leader of the cluster gives every session a part of its time to live, and
+ * the whole of it where it knows nothing of its silence. So the client goes on
+ * asking, and only the caller's work has to stop.
  */
 
 #include "core/session/client_internal.h"

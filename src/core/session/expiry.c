@@ -78,6 +78,7 @@ static void begin_again(struct frontend *frontend, gavel_ns now)
     ASSERT(frontend->is_open);
     ASSERT(now >= frontend->began_at);
     frontend->began_at = now;
+    frontend->stalled_at = now;
     frontend->ticked_at = now;
     frontend->counts.stalls++;
 }
@@ -476,6 +477,8 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
         look_for_idle(frontend, &portion.moment, &portion);
     forget_gone(frontend);
 }
+
+void frontend_look(struct frontend *frontend, gavel_ns now) { expiry_session_ends(frontend, now); }
 
 gavel_ns frontend_wake_at(const struct frontend *frontend)
 {

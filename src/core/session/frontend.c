@@ -46,6 +46,7 @@ void frontend_init(struct frontend *frontend, struct table *table, int drift_ppm
     TAILQ_INIT(&frontend->draft);
     TAILQ_INIT(&frontend->batch);
     STAILQ_INIT(&frontend->replies);
+    STAILQ_INIT(&frontend->held);
     RB_INIT(&frontend->requests);
 }
 
@@ -162,6 +163,7 @@ void frontend_done(struct frontend *frontend)
 
     if (!frontend->table)
         return;
+    STAILQ_CONCAT(&frontend->replies, &frontend->held);
     while ((reply = frontend_take_reply(frontend)))
         frontend_reply_free(reply);
     TAILQ_CONCAT(&frontend->waiting, &frontend->batch, in_list);
@@ -197,6 +199,8 @@ void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
     frontend->term = term;
     frontend->began_at = now;
     frontend->ticked_at = now;
+    frontend->stalled_at = 0;
+    frontend->revision = frontend->table->revision;
     expiry_open(frontend, now);
 }
 
@@ -206,6 +210,8 @@ void frontend_close(struct frontend *frontend)
 {
     ASSERT(TAILQ_EMPTY(&frontend->batch));
     frontend->is_open = false;
+    frontend->after = 0;
+    frontend_refuse_held(frontend);
     excuse_all(frontend);
     dismiss_all(frontend, &frontend->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     ASSERT(TAILQ_EMPTY(&frontend->draft));
@@ -254,6 +260,7 @@ void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int
                               "the leader of the cluster takes requests, keep-alives and questions only");
         return;
     }
+    frontend->after = 0;
     if (frontend->is_open)
         expiry_notice(frontend, now, is_working);
     if (PLANTED(KEPT_WITHOUT_LEASE))
@@ -605,15 +612,30 @@ const Gavel__Command *frontend_command(const struct frontend *frontend, uint64_t
     return waiting->command->table_version >= TABLE_VERSION ? waiting->command : NULL;
 }
 
+/* A session that was not there before this entry. */
+static bool opens_now(const struct frontend *frontend, const struct frontend_waiting *waiting,
+                      uint64_t revision_before)
+{
+    const Gavel__Op *op = waiting->command->ops[0];
+    const struct table_session *session = op->what_case == GAVEL__OP__WHAT_OPEN_SESSION
+                                              ? table_session_find(frontend->table, op->open_session->session)
+                                              : NULL;
+
+    return waiting->command->n_ops == 1 && session && session->create_revision > revision_before;
+}
+
 void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
                       enum gavel_status status, const struct table_result *results, size_t count)
 {
     struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
     struct frontend_moment moment = {.now = now};
+    uint64_t revision_before = frontend->revision;
 
     frontend->expiry.has_news = true;
     expiry_sessions_are_ending(frontend, now);
     balance_changed(frontend, now);
+    frontend->after = 0;
+    frontend->revision = frontend->table->revision;
     applied_mark(&frontend->applied, frontend->table->revision, now);
     while (waiting && (waiting->index < index || (waiting->index == index && waiting->term != term))) {
         struct frontend_waiting *next = TAILQ_NEXT(waiting, in_list);
@@ -636,6 +658,12 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     }
     for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
         (void)frontend_hear(frontend, &moment, waiting->command->ops[i], results[i].status);
+    if (opens_now(frontend, waiting, revision_before))
+        frontend->after = 0; /* every node knows when it has applied that */
+    if (waiting->campaigns)
+        waiting->campaigns->after = frontend->after;
+    if (waiting->after > frontend->after)
+        frontend->after = waiting->after;
     if (PLANTED(OPENING_UNHEARD) && waiting->campaigns)
         unhear(frontend, waiting->command->ops[0]->open_session->session);
     finish(frontend, now, is_working, waiting, status, results, count);

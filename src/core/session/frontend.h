@@ -28,7 +28,8 @@
  *     RemoveGroup            nobody has led or joined a group without notes for the retention time
  *
  * and never early: what it has not heard itself counts as heard when it began
- * to lead, or when it noticed that it had been stalled. Lengths are stretched
+ * to lead, or when it noticed that it had been stalled; of sessions it may know
+ * better, by what the leader before has told it (silence.h). Lengths are stretched
  * by the drift bound, as clients shorten theirs. Once it has proposed an end it
  * answers no keep-alive or renewal for it until the outcome is known.
  */
@@ -38,6 +39,7 @@
 #include "base/record.h"
 #include "core/session/applied.h"
 #include "core/session/heard.h"
+#include "core/session/marks.h"
 #include "core/table/table.h"
 #include "wire/client.pb-c.h"
 
@@ -64,6 +66,9 @@ struct frontend_reply {
     struct frontend_ticket ticket;
     uint8_t *bytes; /* of the frame, with its length before it */
     size_t size;
+    uint64_t after; /* the mark that must be held by a majority before; 0: none */
+    bool is_kept;   /* a Kept; else a Reply … */
+    uint64_t tag;   /* … to this question */
 };
 STAILQ_HEAD(frontend_replies, frontend_reply);
 
@@ -97,13 +102,21 @@ struct frontend {
     uint32_t close_part;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
-    struct heard heard;               /* what this node has heard while it led */
-    struct applied applied;           /* when which revision was applied, also while others led */
+    gavel_ns stalled_at; /* when it last moved again after a stall, in this leadership; 0: never */
+    /* What voters know of silence, and shall know; borrowed, the caller's to open and close. NULL: nothing,
+     * and every session has a whole time to live from when this node began to lead. */
+    struct marks *marks;
+    uint64_t after;         /* the newest mark that will have what was heard in this event; 0: nothing was */
+    struct heard heard;     /* what this node has heard while it led */
+    uint64_t revision;      /* of the table, after the newest entry */
+    struct applied applied; /* when which revision was applied, also while others led */
     struct frontend_waitings waiting; /* proposed, in order of index */
     struct frontend_waitings draft;   /* to be proposed */
     struct frontend_waitings
         batch; /* being proposed: between frontend_next_batch() and frontend_proposed() */
-    struct frontend_replies replies;   /* that nobody has taken yet, the oldest first */
+    struct frontend_replies replies; /* that nobody has taken yet, the oldest first */
+    struct frontend_replies held;    /* that wait for their mark */
+    size_t held_count;
     struct frontend_requests requests; /* of sessions, of all three, by session and id */
     size_t waiting_count;              /* all three */
     size_t waiting_bytes;
@@ -149,6 +162,9 @@ struct frontend {
 
 void frontend_init(struct frontend *frontend, struct table *table, int drift_ppm);
 void frontend_done(struct frontend *frontend); /* safe on a zeroed struct; answers nobody */
+
+/* A majority of the voters holds the marks up to this number: what waited for them is answered. */
+void frontend_release(struct frontend *frontend, bool is_working, uint64_t number);
 
 /* The oldest answer, handed over; NULL: none is left. What there was no memory for is lost: it is asked
  * again. */
@@ -206,6 +222,8 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
 void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled,
                    int64_t wall_ms);
 gavel_ns frontend_wake_at(const struct frontend *frontend); /* NEVER if nothing is due */
+/* What is known of silence has changed: sessions are looked at. */
+void frontend_look(struct frontend *frontend, gavel_ns now);
 
 /* A tick that comes later than this after the one before shows a stall. */
 #define FRONTEND_STALL (250 * NS_PER_MS)

@@ -60,6 +60,7 @@ struct frontend_waiting {
     uint64_t index;  /* 0: not proposed yet */
     uint64_t term;
     int64_t wall_ms;
+    uint64_t after; /* the mark that the answer waits for; 0: none */
     uint8_t *bytes; /* of the command; NULL once it is proposed */
     size_t size;
     Gavel__Command *command;           /* as it stands in the log */
@@ -163,6 +164,10 @@ bool frontend_is_same_process(const struct table_process *process, const Gavel__
 /* When anything in a group last changed, as far as this node knows; never before it did. */
 gavel_ns frontend_touched_at(const struct frontend *frontend, const struct table_group *group);
 
+/* The session was heard now: the answer that is being made waits for the mark. False: no memory for that. */
+bool frontend_note_heard(struct frontend *frontend, gavel_ns now, const struct table_session *session,
+                         struct heard_session *heard);
+
 /* Heartbeats of a candidate, as it says. */
 uint64_t frontend_beats(const struct frontend *frontend, const struct table_candidate *candidate);
 
@@ -193,6 +198,9 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
 /* Packs the answer and puts it in line; without memory it is lost. */
 void frontend_reply_frame(struct frontend *frontend, struct frontend_ticket ticket,
                           const Gavel__ClientFrame *frame);
+
+/* What waits for a mark is refused: there will be none. */
+void frontend_refuse_held(struct frontend *frontend);
 
 /* A Reply without results. */
 void frontend_reply_status(struct frontend *frontend, struct frontend_ticket ticket, uint64_t tag,

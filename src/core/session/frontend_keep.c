@@ -41,10 +41,9 @@ static enum gavel_status keep(struct frontend *frontend, gavel_ns now, const str
     is_closing = frontend_is_closing(frontend, &heard->closing);
     if (PLANTED(KEPT_WHILE_ENDING))
         is_closing = false;
-    if (!is_closing) {
-        heard->heard_at = now;
-        heard->keeps++;
-    }
+    if (!is_closing && !frontend_note_heard(frontend, now, session, heard))
+        return GAVEL_ERR_NO_MEMORY;
+    heard->keeps += !is_closing;
     *ret_is_kept = !is_closing;
     return GAVEL_OK;
 }

@@ -6,7 +6,8 @@
  * so that holding ten thousand mandates costs the log nothing.
  *
  * What was not heard since this node began to lead, or to move again after a
- * stall, counts as heard at that moment; so instants that are left over from
+ * stall, counts as heard at that moment, unless it is known of a session when the
+ * leader before had heard it (silence.h); so instants that are left over from
  * an earlier time can only be too late to matter, never too early.
  */
 #include "core/session/frontend_internal.h"
@@ -34,7 +35,29 @@ gavel_ns frontend_heard_at(const struct frontend *frontend, const struct table_s
 
     if (PLANTED(SILENCE_FROM_BEFORE))
         return at;
-    return ns_max(at, frontend->began_at);
+    if (!frontend->marks)
+        return ns_max(at, frontend->began_at);
+    at = ns_max(at, silence_heard_at(frontend->marks->silence, session->create_revision));
+    return ns_max(at, frontend->stalled_at);
+}
+
+bool frontend_note_heard(struct frontend *frontend, gavel_ns now, const struct table_session *session,
+                         struct heard_session *heard)
+{
+    struct marks *marks = frontend->marks;
+    uint64_t number = 0;
+
+    ASSERT(heard->create_revision == session->create_revision);
+    if (marks && marks->is_open && marks->is_making) {
+        number = heard->mark == marks_next(marks) ? heard->mark : marks_hear(marks, session->create_revision);
+        if (number == 0)
+            return false;
+    }
+    heard->mark = number;
+    heard->heard_at = now;
+    if (number > frontend->after)
+        frontend->after = number;
+    return true;
 }
 
 gavel_ns frontend_beat_at(const struct frontend *frontend, const struct table_candidate *candidate)
@@ -76,7 +99,9 @@ gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct 
 
     if (PLANTED(SESSION_WITHOUT_DRIFT))
         ttl = ns_from_ms(session->ttl_ms);
-    return frontend_heard_at(frontend, session) + ttl;
+    /* A client that lives asks three times in its time to live: whoever could ask nobody while nobody led has
+     * its turn, even if its time is over. */
+    return ns_max(frontend_heard_at(frontend, session) + ttl, frontend->began_at + ttl / 3);
 }
 
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group)
@@ -193,7 +218,9 @@ void frontend_hear_coming(struct frontend *frontend, const struct frontend_momen
     if (op->what_case == GAVEL__OP__WHAT_OPEN_SESSION) {
         session = table_session_find(frontend->table, op->open_session->session);
         if (session && !frontend_is_closing_session(frontend, session))
-            heard_of_session(&frontend->heard, session)->heard_at = moment->now;
+            (void)frontend_note_heard(
+                frontend, moment->now, session,
+                heard_of_session(&frontend->heard, session)); /* it is not answered yet */
     } else if (op->what_case == GAVEL__OP__WHAT_RENEW) {
         group = table_group_find(frontend->table, op->renew->group);
         if (group && is_holder(group, op->renew))
@@ -215,8 +242,10 @@ static bool hear_opening(struct frontend *frontend, const struct frontend_moment
     if (!session || frontend_is_closing_session(frontend, session))
         return true;
     has_room = heard_reserve(&frontend->heard, frontend->table) == GAVEL_OK;
-    if (has_room)
-        heard_of_session(&frontend->heard, session)->heard_at = moment->now;
+    has_room = has_room && frontend_note_heard(frontend, moment->now, session,
+                                               heard_of_session(&frontend->heard, session));
+    if (!has_room)
+        frontend->after = UINT64_MAX; /* whoever asks must not count on it */
     expiry_session_ends(frontend, frontend_session_ends_at(frontend, session)); /* also without memory */
     return has_room;
 }

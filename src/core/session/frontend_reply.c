@@ -7,6 +7,8 @@
  */
 #include "core/session/frontend_internal.h"
 
+#include "base/assert.h"
+#include "base/planted.h"
 #include "wire/client.h"
 
 #include <inttypes.h>
@@ -139,6 +141,39 @@ static void say(const struct table_group *group, const Gavel__Op *op, const stru
 
 /* ---- replies ---- */
 
+/* In line, or to those that wait for the mark of what was heard in this event. */
+static void put(struct frontend *frontend, struct frontend_reply *reply, const Gavel__ClientFrame *frame)
+{
+    reply->after = frontend->after;
+    if (PLANTED(KEPT_BEFORE_MARK))
+        reply->after = 0;
+    if (reply->after == 0) {
+        STAILQ_INSERT_TAIL(&frontend->replies, reply, next);
+        return;
+    }
+    reply->is_kept = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT;
+    reply->tag = reply->is_kept ? frame->kept->tag : frame->reply->tag;
+    STAILQ_INSERT_TAIL(&frontend->held, reply, next);
+    frontend->held_count++;
+}
+
+static void refuse(struct frontend *frontend, const struct frontend_reply *reply)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Kept kept = GAVEL__KEPT__INIT;
+
+    if (!reply->is_kept) {
+        frontend_reply_status(frontend, reply->ticket, reply->tag, GAVEL_ERR_NOT_LEADER,
+                              "this node does not lead the cluster any more; ask again");
+        return;
+    }
+    kept.tag = reply->tag;
+    kept.status = GAVEL_ERR_NOT_LEADER;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+    frame.kept = &kept;
+    frontend_reply_frame(frontend, reply->ticket, &frame);
+}
+
 void frontend_reply_frame(struct frontend *frontend, struct frontend_ticket ticket,
                           const Gavel__ClientFrame *frame)
 {
@@ -147,11 +182,46 @@ void frontend_reply_frame(struct frontend *frontend, struct frontend_ticket tick
     if (reply)
         *reply = (struct frontend_reply){.ticket = ticket};
     if (reply && client_frame_pack(frame, &reply->bytes, &reply->size) == GAVEL_OK) {
-        STAILQ_INSERT_TAIL(&frontend->replies, reply, next);
+        put(frontend, reply, frame);
         return;
     }
     frontend->counts.lost++; /* it is asked again */
     free(reply);
+}
+
+void frontend_release(struct frontend *frontend, bool is_working, uint64_t number)
+{
+    struct frontend_replies waiting = STAILQ_HEAD_INITIALIZER(waiting);
+    struct frontend_reply *reply;
+
+    if (!is_working || STAILQ_EMPTY(&frontend->held))
+        return;
+    ASSERT(frontend->is_open);
+    STAILQ_CONCAT(&waiting, &frontend->held);
+    while ((reply = STAILQ_FIRST(&waiting))) {
+        STAILQ_REMOVE_HEAD(&waiting, next);
+        if (reply->after <= number) {
+            ASSERT(frontend->held_count > 0);
+            frontend->held_count--;
+            STAILQ_INSERT_TAIL(&frontend->replies, reply, next);
+        } else {
+            STAILQ_INSERT_TAIL(&frontend->held, reply, next);
+        }
+    }
+}
+
+void frontend_refuse_held(struct frontend *frontend)
+{
+    struct frontend_reply *reply;
+
+    ASSERT(frontend->after == 0);
+    while ((reply = STAILQ_FIRST(&frontend->held))) {
+        STAILQ_REMOVE_HEAD(&frontend->held, next);
+        frontend->held_count--;
+        refuse(frontend, reply);
+        frontend_reply_free(reply);
+    }
+    ASSERT(frontend->held_count == 0);
 }
 
 struct frontend_reply *frontend_take_reply(struct frontend *frontend)

@@ -28,6 +28,7 @@ struct heard_session {
     uint64_t create_revision; /* of the session; the rest is about this one. 0: about none */
     gavel_ns heard_at;        /* 0 never */
     uint64_t keeps;           /* keep-alives: of a session that lives they grow */
+    uint64_t mark;            /* the newest that has it (marks.h); 0: none */
     struct heard_closing closing;
 };
 

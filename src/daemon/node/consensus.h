@@ -288,7 +288,7 @@ void consensus_answer_all(struct consensus *c); /* that this node is stopping */
 GAVEL_CHECKED enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error);
 void consensus_end_sessions(struct consensus *c); /* safe however far it came */
 void consensus_take_forwardings(struct consensus *c);
-void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
+void consensus_forwarding(struct consensus *c, raft_id peer, enum peer_frame_kind kind,
                           const struct peer_forwarding *forwarding);
 void consensus_forward(struct consensus *c, const struct node_forwarded *forwarded);
 void consensus_answer_client(struct consensus *c, struct forwarder_answer *answer);

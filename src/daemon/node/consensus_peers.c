@@ -316,10 +316,11 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
     consensus_publish(c);
 }
 
-static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding)
+static void on_forwarding(void *user, raft_id peer, enum peer_frame_kind kind,
+                          const struct peer_forwarding *forwarding)
 {
     if (!consensus_is_of_other_founding(user, peer))
-        consensus_forwarding(user, peer, is_answer, forwarding);
+        consensus_forwarding(user, peer, kind, forwarding);
 }
 
 const struct transport_events consensus_transport_events = {.message = on_message,

@@ -46,12 +46,15 @@ void consensus_forward(struct consensus *c, const struct node_forwarded *forward
                                           .size = forwarded->size};
 
     /* After one that cannot be sent, the others of this step need not be tried: all go to the leader. */
-    bool is_hopeless = !forwarded->is_answer && c->unsent.count > 0;
+    bool is_request = !forwarded->is_answer && !forwarded->is_silence;
+    bool is_hopeless = is_request && c->unsent.count > 0;
+    enum peer_frame_kind kind = forwarded->is_silence  ? PEER_SILENCE
+                                : forwarded->is_answer ? PEER_ANSWER
+                                                       : PEER_FORWARDING;
 
-    if (!is_hopeless &&
-        transport_send_forwarding(c->transport, forwarded->peer, forwarded->is_answer, &frame))
+    if (!is_hopeless && transport_send_forwarding(c->transport, forwarded->peer, kind, &frame))
         return;
-    if (!forwarded->is_answer)
+    if (is_request)
         note_unsent(c, forwarded->number);
 }
 
@@ -74,13 +77,14 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
 
 /* ---- what comes in ---- */
 
-void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
+void consensus_forwarding(struct consensus *c, raft_id peer, enum peer_frame_kind kind,
                           const struct peer_forwarding *forwarding)
 {
     if (!c->ending.is_over)
         (void)consensus_step(c, (struct node_event){.kind = NODE_FORWARDED,
                                                     .forwarded = {.peer = peer,
-                                                                  .is_answer = is_answer,
+                                                                  .is_answer = kind == PEER_ANSWER,
+                                                                  .is_silence = kind == PEER_SILENCE,
                                                                   .number = forwarding->number,
                                                                   .incarnation = forwarding->incarnation,
                                                                   .bytes = forwarding->data,

@@ -19,6 +19,8 @@ static Gavel__Policy policy_of(enum gavel_policy policy)
         return GAVEL__POLICY__POLICY_LEXICOGRAPHIC;
     case GAVEL_POLICY_PRIORITY:
         return GAVEL__POLICY__POLICY_PRIORITY;
+    case GAVEL_POLICY_BALANCED:
+        return GAVEL__POLICY__POLICY_BALANCED;
     case GAVEL_POLICY_FIRST:
         break;
     }

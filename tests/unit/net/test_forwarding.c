@@ -49,7 +49,7 @@ static void test_an_forwarding_goes_there_and_its_answer_comes_back(void **state
         .number = 7, .incarnation = 3, .data = question, .size = sizeof question};
 
     start_two(world);
-    assert_true(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_true(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     WAIT_FOR(world, b->forwarding_count == 1);
     assert_int_equal(b->forwarding_from, a->id);
     assert_int_equal(b->forwarding.number, 7);
@@ -59,7 +59,7 @@ static void test_an_forwarding_goes_there_and_its_answer_comes_back(void **state
 
     forwarding =
         (struct peer_forwarding){.number = 7, .incarnation = 3, .data = answer, .size = sizeof answer};
-    assert_true(transport_send_forwarding(b->transport, a->id, true, &forwarding));
+    assert_true(transport_send_forwarding(b->transport, a->id, PEER_ANSWER, &forwarding));
     WAIT_FOR(world, a->answer_count == 1);
     assert_int_equal(a->forwarding_from, b->id);
     assert_int_equal(a->forwarding_sum, sum_of(answer, sizeof answer));
@@ -77,15 +77,17 @@ static void test_an_forwarding_that_cannot_be_sent_is_said_so(void **state)
     struct peer_forwarding forwarding = {.number = 1, .data = data, .size = PEER_FRAME_MAX};
 
     start_two(world);
-    assert_false(transport_send_forwarding(a->transport, b->id, false, &forwarding)); /* too large */
+    assert_false(
+        transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding)); /* too large */
     forwarding.size = PEER_FORWARDING_MAX;
-    assert_false(transport_send_forwarding(a->transport, c->id, false, &forwarding)); /* to nobody */
-    assert_true(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_false(
+        transport_send_forwarding(a->transport, c->id, PEER_FORWARDING, &forwarding)); /* to nobody */
+    assert_true(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     WAIT_FOR(world, b->forwarding_count == 1);
     assert_int_equal(b->forwarding.size, PEER_FORWARDING_MAX);
     world_stop(b);
     WAIT_FOR(world, !is_up(a, b));
-    assert_false(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_false(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     free(data);
 }
 
@@ -100,7 +102,7 @@ static void test_raft_has_room_when_forwardings_have_none(void **state)
 
     start_two(world);
     /* The loop does not turn meanwhile: everything waits. */
-    while (transport_send_forwarding(a->transport, b->id, false, &forwarding))
+    while (transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding))
         sent++;
     assert_in_range(sent, (1 << 18) / sizeof data, (1 << 18) / sizeof data + 1);
     assert_int_equal(link_of(a, b).dropped, 1);
@@ -109,7 +111,7 @@ static void test_raft_has_room_when_forwardings_have_none(void **state)
     assert_int_equal(link_of(a, b).dropped, 1);
     WAIT_FOR(world, b->message_count == 1);
     assert_int_equal(b->forwarding_count, sent);
-    assert_true(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_true(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     WAIT_FOR(world, b->forwarding_count == sent + 1);
 }
 
@@ -124,17 +126,17 @@ static void test_a_heartbeat_goes_before_the_answers_that_wait(void **state)
 
     a->settings.waiting_max = 4 << 20;
     start_two(world);
-    while (transport_send_forwarding(a->transport, b->id, true, &forwarding))
+    while (transport_send_forwarding(a->transport, b->id, PEER_ANSWER, &forwarding))
         sent++;
     assert_in_range(sent, (2 << 20) / sizeof data, (2 << 20) / sizeof data + 1);
-    assert_false(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_false(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     beat = heartbeat(a, b, 9);
     transport_send(a->transport, &beat);
     WAIT_FOR(world, b->message_count == 1);
     assert_in_range(b->answers_before, 1, (1 << 18) / sizeof data + 1);
     WAIT_FOR(world, b->answer_count == sent); /* and none is lost */
     assert_int_equal(b->forwarding_sum, sum_of(data, sizeof data));
-    assert_true(transport_send_forwarding(a->transport, b->id, false, &forwarding));
+    assert_true(transport_send_forwarding(a->transport, b->id, PEER_FORWARDING, &forwarding));
     WAIT_FOR(world, b->forwarding_count == 1);
 }
 

@@ -87,7 +87,8 @@ static void on_status(void *user, const struct peer_status *status)
     side->status_count++;
 }
 
-static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding)
+static void on_forwarding(void *user, raft_id peer, enum peer_frame_kind kind,
+                          const struct peer_forwarding *forwarding)
 {
     struct side *side = user;
 
@@ -97,7 +98,7 @@ static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct
     side->forwarding_sum = 0;
     for (size_t i = 0; i < forwarding->size; i++)
         side->forwarding_sum = side->forwarding_sum * 31 + forwarding->data[i];
-    if (is_answer)
+    if (kind == PEER_ANSWER)
         side->answer_count++;
     else
         side->forwarding_count++;

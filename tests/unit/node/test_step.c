@@ -152,14 +152,14 @@ static void forward(struct fixture *f, struct one *one, const struct node_forwar
     struct packet *packet = &packets->items[packets->count];
     unsigned to = (unsigned)forwarded->peer - 1;
 
-    one->forwards++;
+    one->forwards += !forwarded->is_silence;
     assert_true(to < f->count);
     assert_true(packets->count < PACKETS_MAX);
     *packet = (struct packet){.to = to, .bytes = copy_of(forwarded->bytes, forwarded->size)};
     packet->event = (struct node_event){.kind = NODE_FORWARDED, .forwarded = *forwarded};
     packet->event.forwarded.peer = (raft_id)(one - f->nodes) + 1;
     packet->event.forwarded.bytes = packet->bytes;
-    if (forwarded->is_answer && (one->is_cut || f->nodes[to].is_cut)) {
+    if ((forwarded->is_answer || forwarded->is_silence) && (one->is_cut || f->nodes[to].is_cut)) {
         free(packet->bytes);
         return;
     }

@@ -158,9 +158,10 @@ static void make_status(struct sample *s)
 /* Those that are no plain message of Raft. */
 static void make_other(struct sample *s, size_t which)
 {
-    static const char *const names[] = {
-        "hello",  "welcome",   "refusal",    "refusal-hello", "chunk-first", "chunk-next",   "chunk-none",
-        "status", "heartbeat", "vote-plain", "forwarding",    "answer",      "hello-proven", "proof"};
+    static const char *const names[] = {"hello",        "welcome",    "refusal",    "refusal-hello",
+                                        "chunk-first",  "chunk-next", "chunk-none", "status",
+                                        "heartbeat",    "vote-plain", "forwarding", "answer",
+                                        "hello-proven", "proof",      "silence"};
 
     (void)snprintf(s->name, sizeof s->name, "%s", names[which]);
     switch (which) {
@@ -213,7 +214,7 @@ static void make_other(struct sample *s, size_t which)
         memset(s->frame.proof, 4, PEER_PROOF_BYTES);
         break;
     default:
-        s->frame.kind = which == 10 ? PEER_FORWARDING : PEER_ANSWER;
+        s->frame.kind = which == 10 ? PEER_FORWARDING : which == 14 ? PEER_SILENCE : PEER_ANSWER;
         s->frame.forwarding = (struct peer_forwarding){
             .number = UINT64_MAX, .incarnation = 6, .data = s->data, .size = sizeof s->data};
         break;

@@ -6,7 +6,7 @@
 
 #include "wire/peer.h"
 
-#define SAMPLE_COUNT (RAFT_MESSAGE_KIND_COUNT + 14)
+#define SAMPLE_COUNT (RAFT_MESSAGE_KIND_COUNT + 15)
 
 struct sample {
     char name[32];

@@ -112,6 +112,7 @@ static void assert_same_frame(const struct peer_frame *a, const struct peer_fram
         break;
     case PEER_FORWARDING:
     case PEER_ANSWER:
+    case PEER_SILENCE:
         assert_int_equal(a->forwarding.number, b->forwarding.number);
         assert_int_equal(a->forwarding.incarnation, b->forwarding.incarnation);
         assert_int_equal(a->forwarding.size, b->forwarding.size);
