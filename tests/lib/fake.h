@@ -40,6 +40,7 @@ struct fake {
     bool hangs;                /* calls are not answered until fake_go_on() */
     pthread_cond_t gone_on;
     gavel_ms lasts_ms; /* of one; it is not kept alive by itself */
+    gavel_ms late_ms;  /* so long ago the keep-alives were sent that are answered now */
     uint64_t
         reopens_in_reply; /* the next heartbeat is answered in this session, which was opened just before */
 
