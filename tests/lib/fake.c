@@ -310,6 +310,18 @@ void fake_prolong(struct fake *fake)
     pthread_mutex_unlock(&fake->mutex);
 }
 
+bool fake_comes_true(struct fake *fake, bool (*is_true)(void *argument), void *argument)
+{
+    int64_t until = gavel_now_ns() + ns_from_ms(LIMIT_MS);
+
+    while (!comes_true(is_true, argument, 100)) {
+        if (gavel_now_ns() >= until)
+            return false;
+        fake_prolong(fake);
+    }
+    return true;
+}
+
 void fake_show(struct fake *fake, const char *group)
 {
     pthread_mutex_lock(&fake->mutex);

@@ -105,6 +105,21 @@ struct led {
     int64_t until;
 };
 
+static bool is_elected(void *argument)
+{
+    struct led *led = argument;
+
+    return recorder_count(&led->recorder, &led->recorder.elected) > 0;
+}
+
+/* All keep-alives were taken note of. */
+static bool is_up_to_date(void *argument)
+{
+    struct led *led = argument;
+
+    return published_session(led->gavel->session.published).deadline == led->fake.session.deadline;
+}
+
 static void led_begin(struct led *led, gavel_ms lasts_ms, const struct gavel_settings *settings,
                       struct on_death *on_death)
 {
@@ -114,7 +129,8 @@ static void led_begin(struct led *led, gavel_ms lasts_ms, const struct gavel_set
     recorder_init(&led->recorder);
     led->gavel = fake_gavel(on_death);
     led->candidate = join_group(led->gavel, "jobs", "x", settings, &led->recorder);
-    assert_true(recorder_sees(&led->recorder, &led->recorder.elected, 1, LIMIT_MS));
+    assert_true(fake_comes_true(&led->fake, is_elected, led));
+    assert_true(comes_true(is_up_to_date, led, LIMIT_MS));
 }
 
 static void led_end(struct led *led)
