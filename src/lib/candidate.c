@@ -49,6 +49,21 @@ static bool awaits(const struct candidate *machine, uint64_t id)
     return false;
 }
 
+/*
+ * As the machine is to see it. One that leads has seen each session; another may
+ * have been left out of some, whose deadlines came before that of the one that it
+ * saw last: it had nothing in them.
+ */
+static struct store_session session_for(const struct gavel_candidate *candidate)
+{
+    const struct candidate *machine = &candidate->machine;
+    struct store_session session = candidate->gavel->session.now;
+
+    if (session.number != machine->session.number && !holds_mandate(machine))
+        session.former_deadline = ns_max(session.former_deadline, machine->session.deadline);
+    return session;
+}
+
 /* The step itself and what is counted about it. Whoever reads the candidate waits for no more than this. */
 static void step(struct gavel_candidate *candidate, struct candidate_event *event)
 {
@@ -60,7 +75,7 @@ static void step(struct gavel_candidate *candidate, struct candidate_event *even
 
     precedence_lock_first(&candidate->lock);
     event->now = clock_now();
-    event->session = candidate->gavel->session.now;
+    event->session = session_for(candidate);
     count_given_up(candidate, event);
     candidate_step(machine, event, actions);
     for (size_t i = 0; i < actions->count; i++) {

@@ -76,15 +76,18 @@ static void settle(struct fake *fake, struct fake_group *group, const char *id)
     group->session = fake->session.number;
 }
 
+static gavel_ns next_deadline(const struct fake *fake)
+{
+    return clock_now() + ns_from_ms(fake->lasts_ms - fake->late_ms);
+}
+
 static void change_session(struct fake *fake, uint64_t number)
 {
-    gavel_ns lasts = ns_from_ms(fake->lasts_ms);
-
     if (fake->session.number != 0)
         fake->session.former_deadline = fake->session.deadline;
     fake->session.number = number;
-    fake->session.deadline = number != 0 ? clock_now() + lasts : 0;
-    fake->session.lasts = lasts;
+    fake->session.deadline = number != 0 ? next_deadline(fake) : 0;
+    fake->session.lasts = ns_from_ms(fake->lasts_ms);
     for (size_t i = 0; i < fake->capacity; i++) {
         struct fake_group *group = &fake->groups[i];
 
@@ -301,10 +304,22 @@ void fake_open(struct fake *fake, uint64_t number)
 void fake_prolong(struct fake *fake)
 {
     pthread_mutex_lock(&fake->mutex);
-    fake->session.deadline = clock_now() + ns_from_ms(fake->lasts_ms);
+    fake->session.deadline = next_deadline(fake);
     tell(fake, STORE_NEWS_DEADLINE);
     ring(fake);
     pthread_mutex_unlock(&fake->mutex);
+}
+
+bool fake_comes_true(struct fake *fake, bool (*is_true)(void *argument), void *argument)
+{
+    int64_t until = gavel_now_ns() + ns_from_ms(LIMIT_MS);
+
+    while (!comes_true(is_true, argument, 100)) {
+        if (gavel_now_ns() >= until)
+            return false;
+        fake_prolong(fake);
+    }
+    return true;
 }
 
 void fake_show(struct fake *fake, const char *group)

@@ -40,6 +40,7 @@ struct fake {
     bool hangs;                /* calls are not answered until fake_go_on() */
     pthread_cond_t gone_on;
     gavel_ms lasts_ms; /* of one; it is not kept alive by itself */
+    gavel_ms late_ms;  /* so long ago the keep-alives were sent that are answered now */
     uint64_t
         reopens_in_reply; /* the next heartbeat is answered in this session, which was opened just before */
 
@@ -66,6 +67,9 @@ void fake_end(struct fake *fake);
 void fake_open(struct fake *fake, uint64_t number);
 /* A keep-alive was answered: the session is open for lasts_ms from now on. */
 void fake_prolong(struct fake *fake);
+/* Like comes_true(), with keep-alives meanwhile: on a slow machine it may take longer than a session lasts.
+ */
+bool fake_comes_true(struct fake *fake, bool (*is_true)(void *argument), void *argument);
 /* The store shows a group unasked. */
 void fake_show(struct fake *fake, const char *group);
 void fake_hint(struct fake *fake, const char *group);

@@ -105,15 +105,32 @@ struct led {
     int64_t until;
 };
 
+static bool is_elected(void *argument)
+{
+    struct led *led = argument;
+
+    return recorder_count(&led->recorder, &led->recorder.elected) > 0;
+}
+
+/* All keep-alives were taken note of. */
+static bool is_up_to_date(void *argument)
+{
+    struct led *led = argument;
+
+    return published_session(led->gavel->session.published).deadline == led->fake.session.deadline;
+}
+
 static void led_begin(struct led *led, gavel_ms lasts_ms, const struct gavel_settings *settings,
                       struct on_death *on_death)
 {
     fake_begin(&led->fake, 8);
     led->fake.lasts_ms = lasts_ms;
+    led->until = 0;
     recorder_init(&led->recorder);
     led->gavel = fake_gavel(on_death);
     led->candidate = join_group(led->gavel, "jobs", "x", settings, &led->recorder);
-    assert_true(recorder_sees(&led->recorder, &led->recorder.elected, 1, LIMIT_MS));
+    assert_true(fake_comes_true(&led->fake, is_elected, led));
+    assert_true(comes_true(is_up_to_date, led, LIMIT_MS));
 }
 
 static void led_end(struct led *led)
@@ -189,9 +206,14 @@ static void test_answer_is_unknown_when_keep_alives_fail(void **state)
     struct led led;
 
     (void)state;
-    led_begin(&led, 6000, &settings, NULL);
+    led_begin(&led, 4 * FAKE_LEASE_MS, &settings, NULL);
+    assert_int_equal(gavel_answer(led.candidate, &led.until), GAVEL_LEADER);
+    fake_open(&led.fake, 0);
+    led.fake.late_ms = 3 * FAKE_LEASE_MS;
+    fake_open(&led.fake, 2);
     assert_true(comes_true(is_unsure, &led, LIMIT_MS));
     assert_true(gavel_is_leader(led.candidate));
+    led.fake.late_ms = 0;
     fake_prolong(&led.fake);
     assert_true(comes_true(lasts_longer, &led, LIMIT_MS));
     led_end(&led);
@@ -419,6 +441,13 @@ static bool guard_knows_more(void *argument)
            guarded->deadline > before;
 }
 
+static bool guard_knows_of_none(void *argument)
+{
+    struct guarded *guarded = argument;
+
+    return atomic_load(&guarded->on_death->session) == 0;
+}
+
 static void test_guard_reads_the_deadline_of_the_session(void **state)
 {
     struct gavel_subscriber subscriber = {.on_demoted = read_while_stopping};
@@ -443,7 +472,7 @@ static void test_guard_reads_the_deadline_of_the_session(void **state)
     assert_true(guarded.was_read);
     /* Somebody else may lead already: not as long as the session would have lasted. */
     assert_true(guarded.deadline <= guarded.known_at + ns_from_ms(2500));
-    assert_int_equal(atomic_load(&guarded.on_death->session), 0);
+    assert_true(comes_true(guard_knows_of_none, &guarded, LIMIT_MS));
     led_end(&guarded.led);
     assert_false(guard_knows_more(&guarded));
     on_death_free(guarded.on_death);
