@@ -20,7 +20,7 @@
 #define LOSS_TO (1900 * NS_PER_MS)
 #define AWAY (20 * NS_PER_S)
 /* For a keep-alive to reach the leader, for the mark to reach the voters, and for the end to be committed. */
-#define MARGIN (150 * NS_PER_MS)
+#define MARGIN (250 * NS_PER_MS)
 
 /* For the next election, and for the first message of the leader. */
 #define ELECTED (450 * NS_PER_MS)
