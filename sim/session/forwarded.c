@@ -96,6 +96,8 @@ bool forwarded_send(struct service *from, const struct node_forwarded *forwarded
     gavel_ns at = cluster->now + link->base +
                   testbed_between(testbed, TESTBED_STREAM_NET, 1, 1 + testbed->profile.cluster.jitter);
 
+    if (forwarded->is_silence && host_loss_hides(testbed, from->host->slot, to))
+        return true;
     keep_opening(from, forwarded);
     if (is_unsent)
         return false;

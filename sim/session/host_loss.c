@@ -5,28 +5,28 @@
  * at one instant, and nobody is left who sees the death of the program. If the
  * next leader can know when the session was heard last, that must end by it, and
  * not a whole time to live after the election.
+ *
+ * Or the program is only stopped, and its session must not end before its
+ * deadline, although the next leader lacks something: marks that only a bare
+ * majority has, which has restarted meanwhile; all that a leader answered which
+ * made no marks; and what that was, when yet another has led in between.
  */
 #include "sim/session/world.h"
 
 #include "base/assert.h"
 #include "sim/raft/chaos.h"
 
-#define KILL_FROM (2400 * NS_PER_MS)
-#define KILL_TO (2800 * NS_PER_MS)
+#define LOSS_FROM (1500 * NS_PER_MS)
+#define LOSS_TO (1900 * NS_PER_MS)
 #define AWAY (20 * NS_PER_S)
 /* For a keep-alive to reach the leader, for the mark to reach the voters, and for the end to be committed. */
-#define MARGIN (150 * NS_PER_MS)
+#define MARGIN (250 * NS_PER_MS)
 
-enum { KILL, JUDGE };
+/* For the next election, and for the first message of the leader. */
+#define ELECTED (450 * NS_PER_MS)
+#define STOPPED_FOR (10 * NS_PER_S)
 
-void host_loss_begin(struct testbed *testbed)
-{
-    gavel_ns at = testbed_between(testbed, TESTBED_STREAM_LOSS, KILL_FROM, KILL_TO);
-
-    testbed->loss = (struct host_loss){0};
-    if (testbed->profile.loses_host)
-        testbed_push(testbed, at, TESTBED_LOSS, 0, KILL);
-}
+enum { PREPARE, LOSE, LOSE_AGAIN, JUDGE };
 
 /* The longest that can take in real time on the clock of a node. */
 static gavel_ns longest(const struct testbed *testbed, gavel_ns length)
@@ -50,25 +50,104 @@ static struct program *pick(struct testbed *testbed)
     return NULL;
 }
 
-static void kill(struct testbed *testbed)
+static struct program *program_of(struct testbed *testbed)
+{
+    return &testbed->programs[testbed->loss.program];
+}
+
+/* The session is still the one that was picked. */
+static bool has_session(struct testbed *testbed)
+{
+    const struct program *program = program_of(testbed);
+
+    return program->is_alive && !program->is_closing && program->deadline != 0 &&
+           client_session(program->client) == testbed->loss.session;
+}
+
+/* Of these the leader needs as many as make a majority with it. */
+static bool is_needed(const struct testbed *testbed, unsigned slot)
+{
+    unsigned needed = testbed->profile.cluster.nodes / 2;
+
+    for (unsigned i = 0; i <= slot; i++)
+        needed -= i != testbed->loss.leader && needed > 0 && i < slot;
+    return slot != testbed->loss.leader && needed > 0;
+}
+
+bool host_loss_hides(const struct testbed *testbed, unsigned from, unsigned to)
+{
+    return testbed->cluster->now < testbed->loss.hidden_until && from == testbed->loss.leader &&
+           !is_needed(testbed, to);
+}
+
+static void prepare(struct testbed *testbed)
 {
     struct cluster *cluster = testbed->cluster;
     struct host *leader = cluster_leader(cluster);
     struct program *program = pick(testbed);
+    gavel_ns ttl, lose_at;
 
     if (!leader || !program || !leader->node.marks.is_open)
         return;
-    testbed->loss = (struct host_loss){.killed_at = cluster->now,
-                                       .kept_at = program->kept_at,
-                                       .session = client_session(program->client),
-                                       .term = leader->node.raft.state.term,
-                                       .ttl = ns_from_ms(testbed->profile.program[program->index].ttl_ms),
-                                       .label = program->label[0]};
-    testbed->profile.program[program->index].machine = leader->slot;
-    testbed_see(testbed, SESSION_SIGHT_LOST);
+    ttl = ns_from_ms(testbed->profile.program[program->index].ttl_ms);
+    lose_at = cluster->now + ttl * 7 / 10;
+    testbed->loss.program = program->index;
+    testbed->loss.session = client_session(program->client);
+    testbed->loss.leader = leader->slot;
+    testbed->loss.ttl = ttl;
+    if (testbed->loss.kind == LOSS_LATE || testbed->loss.kind == LOSS_FORGOTTEN)
+        testbed->loss.hidden_until = lose_at + 1;
+    if (testbed->loss.kind == LOSS_UNMARKED || testbed->loss.kind == LOSS_MISSED) {
+        for (unsigned i = 0; i < cluster->used; i++)
+            cluster->hosts[i].node.never_marks = true;
+        lose_at += ELECTED;
+        chaos_crash_for(cluster, leader, "is killed, and the next makes no marks", 50 * NS_PER_MS);
+    }
+    testbed_push(testbed, lose_at, TESTBED_LOSS, 0, LOSE);
+}
+
+static void lose_leader(struct testbed *testbed, struct host *leader)
+{
+    struct cluster *cluster = testbed->cluster;
+
+    for (unsigned i = 0; i < cluster->used; i++)
+        cluster->hosts[i].node.never_marks = false;
+    if (testbed->loss.kind == LOSS_FORGOTTEN)
+        for (unsigned i = 0; i < cluster->used; i++)
+            if (is_needed(testbed, i))
+                chaos_crash_for(cluster, &cluster->hosts[i], "restarts, and forgets marks", 20 * NS_PER_MS);
     chaos_crash_for(cluster, leader, "is lost, with its host", AWAY);
-    program_kill(program, "is lost with it");
-    testbed_push(testbed, testbed->profile.cluster.heal_at - 1, TESTBED_LOSS, 0, JUDGE);
+}
+
+static void lose(struct testbed *testbed)
+{
+    struct cluster *cluster = testbed->cluster;
+    struct host *leader = cluster_leader(cluster);
+    struct program *program = program_of(testbed);
+
+    if (!leader || !has_session(testbed) || !leader->node.frontend.is_open)
+        return;
+    testbed_see(testbed, SESSION_SIGHT_LOST);
+    testbed->loss.kept_at = program->kept_at;
+    testbed->loss.term = leader->node.raft.state.term;
+    testbed->profile.program[program->index].machine = leader->slot;
+    lose_leader(testbed, leader);
+    if (testbed->loss.kind == LOSS_KILLED) {
+        program_kill(program, "is lost with it");
+        testbed_push(testbed, testbed->profile.cluster.heal_at - 1, TESTBED_LOSS, 0, JUDGE);
+    } else {
+        program_freeze(program, STOPPED_FOR);
+    }
+    if (testbed->loss.kind == LOSS_MISSED)
+        testbed_push(testbed, cluster->now + ELECTED, TESTBED_LOSS, 0, LOSE_AGAIN);
+}
+
+static void lose_again(struct testbed *testbed)
+{
+    struct host *leader = cluster_leader(testbed->cluster);
+
+    if (leader && testbed->profile.cluster.nodes >= 5)
+        chaos_crash_for(testbed->cluster, leader, "is lost, too", AWAY);
 }
 
 /* Whether it holds all that any voter held, of the very leader that was lost, in the same configuration. */
@@ -106,13 +185,33 @@ static void judge(struct testbed *testbed)
     testbed_see(testbed, SESSION_SIGHT_KNOWN);
     opened_at = clock_real(&leader->clock, leader->node.marks.opened_at);
     by = ns_max(loss->kept_at + ttl, opened_at + ttl / 3) + MARGIN;
-    session_referee_wants_end(testbed->referee, loss->label, loss->session, by);
+    session_referee_wants_end(testbed->referee, program_of(testbed)->label[0], loss->session, by);
+}
+
+void host_loss_begin(struct testbed *testbed)
+{
+    gavel_ns at = testbed_between(testbed, TESTBED_STREAM_LOSS, LOSS_FROM, LOSS_TO);
+
+    testbed->loss =
+        (struct host_loss){.kind = (enum loss_kind)testbed_below(testbed, TESTBED_STREAM_LOSS, LOSS_KINDS)};
+    if (testbed->profile.loses_host)
+        testbed_push(testbed, at, TESTBED_LOSS, 0, PREPARE);
 }
 
 void host_loss_take(struct testbed *testbed, uint64_t number)
 {
-    if (number == KILL)
-        kill(testbed);
-    else
+    switch (number) {
+    case PREPARE:
+        prepare(testbed);
+        break;
+    case LOSE:
+        lose(testbed);
+        break;
+    case LOSE_AGAIN:
+        lose_again(testbed);
+        break;
+    default:
         judge(testbed);
+        break;
+    }
 }

@@ -250,14 +250,25 @@ struct program {
 enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };
 #undef SESSION_SIGHT_ENUM
 
-/* A program that has died with the leader of the cluster. */
+/* The leader of the cluster is lost, and with it a program (host_loss.c). */
+enum loss_kind {
+    LOSS_KILLED,    /* the program dies */
+    LOSS_LATE,      /* it is stopped, and only a bare majority has the newest marks … */
+    LOSS_FORGOTTEN, /* … and has restarted */
+    LOSS_UNMARKED,  /* it is stopped, and that leader made no marks … */
+    LOSS_MISSED,    /* … and the next one is lost soon */
+    LOSS_KINDS,
+};
+
 struct host_loss {
-    gavel_ns killed_at; /* 0: there was none */
+    enum loss_kind kind;
+    unsigned program;
+    unsigned leader; /* when the loss was prepared */
+    gavel_ns hidden_until;
     gavel_ns kept_at;
     gavel_ns ttl;
     uint64_t session;
-    uint64_t term; /* of that leader */
-    char label;
+    uint64_t term; /* of the leader that was lost */
 };
 
 struct testbed {
@@ -440,6 +451,8 @@ gavel_ns lease_sure(const struct program *program, int64_t lease_ms);
 /* host_loss.c */
 void host_loss_begin(struct testbed *testbed);
 void host_loss_take(struct testbed *testbed, uint64_t number);
+/* Whether marks of this node do not reach that one. */
+bool host_loss_hides(const struct testbed *testbed, unsigned from, unsigned to);
 
 /* client_faults.c */
 void client_faults_begin(struct testbed *testbed);

@@ -69,7 +69,9 @@ static int64_t acked(const void *context, raft_id id)
 {
     const struct node *node = context;
 
-    if (id == node->raft.state.id || PLANTED(MARK_HELD_BY_ONE))
+    if (PLANTED(MARK_HELD_BY_ONE))
+        return (int64_t)node->silence.held.number;
+    if (id == node->raft.state.id)
         return (int64_t)node->silence.held.number;
     return (int64_t)marks_acked(&node->marks, id);
 }

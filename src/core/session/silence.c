@@ -147,9 +147,9 @@ const struct silence_past *silence_before(struct silence *silence, uint64_t term
         past->held_term = silence->held.term;
         past->held_number = silence->is_own ? silence->answered : silence->held.number;
         past->at = silence->held.at;
-    } else if (PLANTED(RESTART_KNOWS)) {
-        past->kind = SILENCE_HOLDS;
     }
+    if (PLANTED(RESTART_KNOWS))
+        past->kind = past->kind == SILENCE_BEGAN ? SILENCE_HOLDS : past->kind;
     return past;
 }
 
