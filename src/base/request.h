@@ -104,6 +104,8 @@ struct store_session {
     /* From the send of a keep-alive to the deadline that its answer gives, also while none is open; 0: not
      * known. */
     gavel_ns lasts;
+    /* The store sees by itself when a process of our host and namespace of pids dies: nobody need tell it. */
+    bool sees_deaths;
 };
 
 /* What a candidate of a session says of itself beside its registration. */

@@ -108,6 +108,7 @@ static void prolong(struct gavel *gavel, const struct store_session *told)
     struct handle_session *session = &gavel->session;
 
     ASSERT(told->number == session->now.number);
+    session->now.sees_deaths = told->sees_deaths;
     if (told->deadline <= session->now.deadline && told->lasts == session->now.lasts)
         return;
     session->now.deadline = ns_max(session->now.deadline, told->deadline);

@@ -57,11 +57,19 @@ static bool is_own_record(const struct candidate *c)
     return c->has_sessions ? c->is_ours : nonce_equal(c->seen.record.nonce, c->nonce);
 }
 
+/* Whether somebody should notice the death of the holder's process: us, unless the store does. With a hundred
+ * standbys on one machine all would wake, just when the next leader needs the processor. */
+static bool is_to_be_watched(const struct candidate *c)
+{
+    return c->seen.is_found && c->seen.record.held && c->seen.record.process.pid != 0 && !is_own_record(c) &&
+           !c->session.sees_deaths;
+}
+
 void standby_watch_holder(struct candidate *c)
 {
     struct candidate_action *action;
 
-    if (!c->seen.is_found || !c->seen.record.held || c->seen.record.process.pid == 0 || is_own_record(c)) {
+    if (!is_to_be_watched(c)) {
         if (c->is_watching)
             act(c, CANDIDATE_UNWATCH);
         c->is_watching = false;

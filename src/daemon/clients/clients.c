@@ -157,12 +157,13 @@ static enum gavel_status build(struct clients *clients)
         return GAVEL_ERR_NO_MEMORY;
     clients->work_event = event_new(clients->base, -1, 0, clients_work, clients);
     clients->reap_event = event_new(clients->base, -1, 0, clients_reap, clients);
+    clients->late_event = event_new(clients->base, -1, 0, clients_write_late, clients);
     clients->tick_event = event_new(clients->base, -1, EV_PERSIST, on_tick, clients);
     clients->orders_event = loop_watch(clients->base, clients->orders.fd, on_orders, clients);
     clients->bell_event = loop_watch(clients->base, clients->bell_fd, on_bell, clients);
     clients->replies_event = loop_watch(clients->base, clients->replies.fd, on_replies, clients);
     clients->reload_event = loop_watch(clients->base, clients->reload.done.fd, on_reloaded, clients);
-    if (!clients->work_event || !clients->reap_event || !clients->tick_event ||
+    if (!clients->work_event || !clients->reap_event || !clients->late_event || !clients->tick_event ||
         event_add(clients->tick_event, &tick) || !clients->orders_event || !clients->bell_event ||
         !clients->replies_event || !clients->reload_event)
         return GAVEL_ERR_NO_MEMORY;
@@ -193,6 +194,7 @@ static void destroy(struct clients *clients)
     loop_drop(&clients->tick_event);
     loop_drop(&clients->work_event);
     loop_drop(&clients->reap_event);
+    loop_drop(&clients->late_event);
     if (clients->base)
         event_base_free(clients->base);
     wakeup_close(&clients->orders.fd);
@@ -240,10 +242,13 @@ enum gavel_status clients_start_with(struct node_shared *shared, const struct cl
         return error_set(error, GAVEL_ERR_NO_MEMORY, "clients: out of memory");
     clients->shared = shared;
     clients->patience = *patience;
+    if (process_self(&clients->self) != GAVEL_OK)
+        clients->self = (struct process_id){0};
     clients->orders.fd = clients->bell_fd = clients->tcp.fd = clients->local.fd = -1;
     TAILQ_INIT(&clients->connections);
     TAILQ_INIT(&clients->dead);
     TAILQ_INIT(&clients->work);
+    TAILQ_INIT(&clients->late);
     STAILQ_INIT(&clients->touched);
     status = set_up(clients, error);
     if (status == GAVEL_OK) {

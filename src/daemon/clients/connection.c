@@ -74,6 +74,7 @@ void clients_connection_close(struct clients_connection *connection)
         TAILQ_REMOVE(&clients->work, connection, next_work);
     if (connection->is_dirty)
         LIST_REMOVE(connection, next_dirty);
+    clients_not_late(connection);
     connection->has_work = connection->is_dirty = false;
     if (connection->stream) {
         bufferevent_setcb(connection->stream, NULL, NULL, NULL, NULL);

@@ -117,6 +117,7 @@ void clients_flush(struct clients *clients)
     while ((connection = LIST_FIRST(&clients->dirty))) {
         LIST_REMOVE(connection, next_dirty);
         connection->is_dirty = false;
+        clients_not_late(connection);
         write_now(connection);
         clients_look(connection);
     }

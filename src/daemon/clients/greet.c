@@ -87,6 +87,19 @@ static size_t find_apis(const struct clients *clients, char ret_urls[RAFT_MEMBER
     return count;
 }
 
+/* Whoever runs there need not tell us of processes that die; process_watch.h. False: we see none. */
+static bool find_sight(struct clients *clients, Gavel__Process *ret_sees)
+{
+    struct process_id *self = &clients->self;
+
+    gavel__process__init(ret_sees);
+    if (self->pid == 0 || !process_has_true_boot_id(self))
+        return false;
+    ret_sees->boot_id = self->boot_id;
+    ret_sees->pid_ns = self->pid_ns;
+    return true;
+}
+
 static void welcome(struct clients_connection *connection, uint32_t version)
 {
     struct clients *clients = connection->clients;
@@ -97,6 +110,7 @@ static void welcome(struct clients_connection *connection, uint32_t version)
     char *addresses[] = {address};
     char urls[RAFT_MEMBERS_MAX][CLIENTS_URL_MAX];
     char *api_urls[RAFT_MEMBERS_MAX];
+    Gavel__Process sees;
 
     gavel__client_welcome__init(&welcome);
     gavel__client_frame__init(&frame);
@@ -113,6 +127,7 @@ static void welcome(struct clients_connection *connection, uint32_t version)
         api_urls[i] = urls[i];
     welcome.api_urls = api_urls;
     welcome.drift_ppm = (uint32_t)config->raft.drift_ppm;
+    welcome.sees = find_sight(clients, &sees) ? &sees : NULL;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     connection->phase = CLIENTS_UP;

@@ -21,6 +21,7 @@
 #include "daemon/shared/forwarding.h"
 #include "daemon/shared/loop.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 #include <bsd/sys/tree.h>
 #include <event2/bufferevent.h>
@@ -117,6 +118,7 @@ struct clients_watch {
     uint16_t *picked; /* changes of the current slice for this watch, by their positions */
     size_t picked_count;
     size_t picked_capacity;
+    bool is_concerned; /* one of these changes is about its own session */
 };
 RB_HEAD(clients_watches, clients_watch);
 
@@ -125,6 +127,7 @@ struct clients_connection {
     TAILQ_ENTRY(clients_connection) next;      /* of all, the oldest first; or of the dead */
     TAILQ_ENTRY(clients_connection) next_work; /* while has_work */
     LIST_ENTRY(clients_connection) next_dirty; /* while is_dirty */
+    TAILQ_ENTRY(clients_connection) next_late; /* while is_late */
     LIST_ENTRY(clients_connection) next_full;  /* while is_filling */
     struct clients *clients;
     uint64_t number; /* never reused */
@@ -145,6 +148,7 @@ struct clients_connection {
     gavel_ns progress_at; /* … and when that was */
     bool has_work;
     bool is_dirty;
+    bool is_late; /* what was written to it goes out a moment later */
     bool is_reading;
     bool is_full;         /* more than OUTPUT_PAUSE waits, and not yet less than OUTPUT_GO again */
     bool is_overfull;     /* the same for forwardings */
@@ -214,6 +218,7 @@ struct clients_patience {
 struct clients {
     struct node_shared *shared;
     struct clients_patience patience;
+    struct process_id self; /* pid 0: not known */
     struct event_base *base;
     pthread_t thread;
     bool has_thread;
@@ -247,6 +252,9 @@ struct clients {
     struct clients_queue dead;
     struct clients_queue work;
     LIST_HEAD(, clients_connection) dirty;
+    struct clients_queue late;
+    size_t late_count;
+    struct event *late_event;
     LIST_HEAD(, clients_connection) filling;
     struct clients_by_number by_number;
     struct mailbox replies; /* of struct forwarding */
@@ -257,6 +265,7 @@ struct clients {
     struct table_cursor cursor; /* of all connections that are live; means nothing while there is no watch */
     bool is_hungry;             /* there was no memory for the pump */
     STAILQ_HEAD(, clients_watch) touched;
+    size_t touched_count;
     struct clients_slice slice;
 
     /* Read by any thread. */
@@ -300,6 +309,12 @@ size_t clients_waiting(const struct clients_connection *connection); /* bytes th
 void clients_write(struct clients_connection *connection, const Gavel__ClientFrame *frame);
 void clients_write_bytes(struct clients_connection *connection, const uint8_t *bytes, size_t size);
 void clients_flush(struct clients *clients); /* what this turn of the loop has written */
+/* late.c */
+/* What this turn has written to it goes out a moment later, with the output of some others. */
+void clients_put_off(struct clients_connection *connection);
+void clients_not_late(struct clients_connection *connection); /* it has gone out, or never will */
+void clients_write_late(evutil_socket_t fd, short what, void *user);
+
 /* Pauses or resumes reading from it and telling it changes, by its limits. */
 void clients_look(struct clients_connection *connection);
 void clients_need_work(struct clients_connection *connection); /* clients_work() soon */

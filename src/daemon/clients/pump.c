@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CROWD 8 /* more watches than these */
+
 /* Whose changes are being told: of one connection, or (NULL) of all that are live. */
 struct pump {
     struct clients *clients;
@@ -35,7 +37,16 @@ static bool comes_to(const struct pump *pump, const struct clients_watch *watch,
     return watch->is_behind || clients_is_after(at, connection->high);
 }
 
-static bool pick(struct clients_watch *watch, size_t which)
+static void touch(struct clients_watch *watch)
+{
+    struct clients *clients = watch->connection->clients;
+
+    STAILQ_INSERT_TAIL(&clients->touched, watch, next_touched);
+    clients->touched_count++;
+    watch->is_concerned = false;
+}
+
+static bool pick(struct clients_watch *watch, size_t which, bool is_own)
 {
     if (watch->picked_count == watch->picked_capacity) {
         size_t capacity = watch->picked_capacity == 0 ? 4 : 2 * watch->picked_capacity;
@@ -47,12 +58,14 @@ static bool pick(struct clients_watch *watch, size_t which)
         watch->picked_capacity = capacity;
     }
     if (watch->picked_count == 0)
-        STAILQ_INSERT_TAIL(&watch->connection->clients->touched, watch, next_touched);
+        touch(watch);
+    watch->is_concerned |= is_own;
     watch->picked[watch->picked_count++] = (uint16_t)which;
     return true;
 }
 
-static void tell(const struct pump *pump, struct clients_watch *watch, size_t which)
+/* `is_own`: it is about the session of the watch. */
+static void tell(const struct pump *pump, struct clients_watch *watch, size_t which, bool is_own)
 {
     struct clients_connection *connection = watch->connection;
     struct clients *clients = pump->clients;
@@ -66,7 +79,7 @@ static void tell(const struct pump *pump, struct clients_watch *watch, size_t wh
     if (connection->collected + clients_waiting(connection) > CLIENTS_OUTPUT_MAX)
         clients_connection_doom(connection,
                                 "its watches are told more at once than this node can keep for it");
-    else if (!pick(watch, which))
+    else if (!pick(watch, which, is_own))
         clients_connection_doom(connection, "out of memory");
     if (!connection->is_filling &&
         connection->collected + clients_waiting(connection) > CLIENTS_OUTPUT_PAUSE) {
@@ -75,7 +88,7 @@ static void tell(const struct pump *pump, struct clients_watch *watch, size_t wh
     }
 }
 
-static void tell_topic(const struct pump *pump, struct clients_topic *topic, size_t which)
+static void tell_topic(const struct pump *pump, struct clients_topic *topic, size_t which, bool is_own)
 {
     struct clients_interest *interest;
 
@@ -83,7 +96,7 @@ static void tell_topic(const struct pump *pump, struct clients_topic *topic, siz
         return;
     for (interest = clients_interest_first(topic, pump->client); interest;
          interest = clients_interest_next(interest, pump->client))
-        tell(pump, interest->watch, which);
+        tell(pump, interest->watch, which, is_own);
 }
 
 /* A prefix of a name has its own hash, on the way to that of the name. */
@@ -95,11 +108,11 @@ static void tell_groups(const struct pump *pump, const char *group, size_t which
 
     for (size_t i = 0; i <= length; i++) {
         if (i <= NAME_MAX_BYTES && clients->prefixes[i] > 0)
-            tell_topic(pump, clients_topic_find(clients, CLIENTS_PREFIX, hash, group, i), which);
+            tell_topic(pump, clients_topic_find(clients, CLIENTS_PREFIX, hash, group, i), which, false);
         if (i < length)
             hash = hash_bytes(hash, group + i, 1);
     }
-    tell_topic(pump, clients_topic_find(clients, CLIENTS_GROUP, hash, group, length), which);
+    tell_topic(pump, clients_topic_find(clients, CLIENTS_GROUP, hash, group, length), which, false);
 }
 
 /* Watches of a session follow where it is a candidate. */
@@ -142,7 +155,7 @@ static void tell_change(const struct pump *pump, size_t which)
 
     if (session && kind == GAVEL__CHANGE__KIND__JOINED)
         follow(pump, session, which, true);
-    tell_topic(pump, session, which);
+    tell_topic(pump, session, which, true);
     if (group[0])
         tell_groups(pump, group, which);
     if (session && kind == GAVEL__CHANGE__KIND__LEFT)
@@ -206,14 +219,25 @@ static void write_changes(struct clients *clients, struct clients_watch *watch)
     (void)atomic_fetch_add(&clients->counts.changes, watch->picked_count);
 }
 
-static void write_touched(struct clients *clients)
+/*
+ * With a hundred standbys of a group on one machine each of them would run when
+ * another has been elected, and that one would wait for a processor. So who is
+ * concerned is told first, and a crowd of others a moment later.
+ */
+static void write_touched(struct clients *clients, bool may_put_off)
 {
+    bool is_crowd = may_put_off && clients->touched_count > CROWD;
     struct clients_watch *watch;
 
+    clients->touched_count = 0;
     while ((watch = STAILQ_FIRST(&clients->touched))) {
+        bool was_dirty = watch->connection->is_dirty;
+
         STAILQ_REMOVE_HEAD(&clients->touched, next_touched);
         if (!watch->connection->doom)
             write_changes(clients, watch);
+        if (is_crowd && !watch->is_concerned && !was_dirty)
+            clients_put_off(watch->connection);
         watch->connection->collected = 0;
         free(watch->picked);
         watch->picked = NULL;
@@ -231,7 +255,7 @@ static void tell_slice(const struct pump *pump)
         if (pump->only && pump->only->full_of == clients->slice.number)
             break;
     }
-    write_touched(clients);
+    write_touched(clients, !pump->only);
     clients_flush(clients);
 }
 

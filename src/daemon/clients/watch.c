@@ -71,8 +71,10 @@ static void drop(struct clients_watch *watch)
         clients_interest_drop(interest);
     if (watch->is_behind)
         LIST_REMOVE(watch, next_behind);
-    if (watch->picked_count > 0)
+    if (watch->picked_count > 0) {
         STAILQ_REMOVE(&connection->clients->touched, watch, clients_watch, next_touched);
+        connection->clients->touched_count--;
+    }
     free(watch->picked);
     (void)RB_REMOVE(clients_watches, &connection->watches, watch);
     connection->watch_count--;

@@ -269,6 +269,7 @@ struct gavel_own gavel_own(const struct gavel_store *gavel);
 /* What the link tells of it, in the thread, without the lock. */
 void gavel_session_deadline(void *user, uint64_t number, gavel_ns deadline);
 void gavel_session_lost(void *user, uint64_t number);
+void gavel_session_welcomed(void *user, const Gavel__ClientWelcome *welcome);
 
 /* ---- campaign.c, withdraw.c: what is said in the caller's session. The lock is held. ---- */
 

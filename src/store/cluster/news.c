@@ -93,6 +93,8 @@ void gavel_news_open(struct gavel_news *news, uint64_t number, gavel_ns deadline
         put(news, &news->deadline);
 }
 
+void gavel_news_sight(struct gavel_news *news, bool sees_deaths) { news->now.sees_deaths = sees_deaths; }
+
 /*
  * One that the caller has never seen is not shown any more: it has nothing of it. The deadline that is shown
  * with the end is that of the session which the caller knows.
@@ -105,7 +107,8 @@ void gavel_news_lost(struct gavel_news *news, gavel_ns lasts)
         return;
     forget_told(news);
     drop(news, &news->open);
-    news->now = (struct store_session){.former_deadline = news->now.deadline, .lasts = lasts};
+    news->now = (struct store_session){
+        .former_deadline = news->now.deadline, .lasts = lasts, .sees_deaths = news->now.sees_deaths};
     if (is_unknown)
         return;
     ASSERT(!news->none.is_waiting);

@@ -75,6 +75,8 @@ void gavel_news_done(struct gavel_news *news);
 
 /* A session is open, or is so for longer; `lasts` as in struct store_session. */
 void gavel_news_open(struct gavel_news *news, uint64_t number, gavel_ns deadline, gavel_ns lasts);
+/* Whether the node sees processes of our host die; told with the next deadline. */
+void gavel_news_sight(struct gavel_news *news, bool sees_deaths);
 /* It is over. */
 void gavel_news_lost(struct gavel_news *news, gavel_ns lasts);
 /* A group as it is shown in the session that is open; group and all fields but session are filled in. */

@@ -11,8 +11,10 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 /* Of the session that is opened with the first write. */
 #define TTL_MS 2000
@@ -215,6 +217,20 @@ void gavel_session_deadline(void *user, uint64_t number, gavel_ns deadline)
         lost(gavel);
     else if (gavel->has_session)
         opened(gavel, number, deadline);
+    pthread_mutex_unlock(&gavel->push.lock);
+}
+
+/* It is the node of this moment; another says so anew. */
+void gavel_session_welcomed(void *user, const Gavel__ClientWelcome *welcome)
+{
+    struct gavel_store *gavel = user;
+    const Gavel__Process *sees = welcome->sees;
+    bool is_here = sees && gavel->self.pid && process_has_true_boot_id(&gavel->self) &&
+                   sees->pid_ns == gavel->process.pid_ns &&
+                   strcmp(sees->boot_id, gavel->process.boot_id) == 0;
+
+    pthread_mutex_lock(&gavel->push.lock);
+    gavel_news_sight(&gavel->news, is_here);
     pthread_mutex_unlock(&gavel->push.lock);
 }
 

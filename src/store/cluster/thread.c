@@ -107,6 +107,7 @@ static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error
                                                .session_lost = gavel_session_lost,
                                                .state = link_state,
                                                .closed = link_closed,
+                                               .welcomed = gavel_session_welcomed,
                                                .user = gavel};
     struct cluster_link_target target = gavel->target;
     enum gavel_status status;
