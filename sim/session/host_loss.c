@@ -20,7 +20,7 @@
 #define LOSS_TO (1900 * NS_PER_MS)
 #define AWAY (20 * NS_PER_S)
 /* For a keep-alive to reach the leader, for the mark to reach the voters, and for the end to be committed. */
-#define MARGIN (250 * NS_PER_MS)
+#define MARGIN (200 * NS_PER_MS)
 
 /* For the next election, and for the first message of the leader. */
 #define ELECTED (450 * NS_PER_MS)
@@ -191,9 +191,9 @@ static void judge(struct testbed *testbed)
 void host_loss_begin(struct testbed *testbed)
 {
     gavel_ns at = testbed_between(testbed, TESTBED_STREAM_LOSS, LOSS_FROM, LOSS_TO);
+    unsigned drawn = testbed_below(testbed, TESTBED_STREAM_LOSS, 2 * LOSS_KINDS);
 
-    testbed->loss =
-        (struct host_loss){.kind = (enum loss_kind)testbed_below(testbed, TESTBED_STREAM_LOSS, LOSS_KINDS)};
+    testbed->loss = (struct host_loss){.kind = drawn < LOSS_KINDS ? (enum loss_kind)drawn : LOSS_KILLED};
     if (testbed->profile.loses_host)
         testbed_push(testbed, at, TESTBED_LOSS, 0, PREPARE);
 }

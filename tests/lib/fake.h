@@ -67,8 +67,7 @@ void fake_end(struct fake *fake);
 void fake_open(struct fake *fake, uint64_t number);
 /* A keep-alive was answered: the session is open for lasts_ms from now on. */
 void fake_prolong(struct fake *fake);
-/* Like comes_true(), with keep-alives meanwhile: on a slow machine it may take longer than a session lasts.
- */
+/* Like comes_true(), with keep-alives meanwhile: a slow machine may take longer than a session lasts. */
 bool fake_comes_true(struct fake *fake, bool (*is_true)(void *argument), void *argument);
 /* The store shows a group unasked. */
 void fake_show(struct fake *fake, const char *group);
