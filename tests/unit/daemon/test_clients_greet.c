@@ -27,6 +27,7 @@ static void test_a_hello_is_answered_with_who_we_are(void **state)
     uint64_t revision = play_put(frontend, "g", "k", "v", 1);
     struct talker talker;
     Gavel__ClientFrame *frame;
+    struct process_id self;
     char address[32];
 
     talk_tcp(&talker, frontend);
@@ -41,6 +42,10 @@ static void test_a_hello_is_answered_with_who_we_are(void **state)
     assert_int_equal(frame->welcome->n_addresses, 1);
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", clients_port(frontend->clients));
     assert_string_equal(frame->welcome->addresses[0], address);
+    assert_int_equal(process_self(&self), GAVEL_OK);
+    assert_string_equal(frame->welcome->sees->boot_id, self.boot_id);
+    assert_int_equal(frame->welcome->sees->pid_ns, self.pid_ns);
+    assert_int_equal(frame->welcome->sees->pid, 0);
     client_frame_free(frame);
     talk_end(&talker);
 }
