@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,7 +152,8 @@ static void test_reader_never_sees_the_deadline_of_another_session(void **state)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        for (uint64_t number = 1;; number++) { /* until it is killed */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if the test fails */
+        for (uint64_t number = 1;; number++) {  /* until it is killed */
             gavel_ns base = (gavel_ns)number * 1000;
 
             on_death_note_session(on_death, number, base + 500);
