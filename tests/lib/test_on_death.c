@@ -166,7 +166,8 @@ static void test_reader_never_sees_the_deadline_of_another_session(void **state)
     (void)state;
     pid = fork_writer();
     if (pid == 0) {
-        for (uint64_t number = 1;; number++) { /* until it is killed */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if the test fails */
+        for (uint64_t number = 1;; number++) {  /* until it is killed */
             gavel_ns base = (gavel_ns)number * 1000;
 
             on_death_note_session(on_death, number, base + 500);

@@ -11,6 +11,10 @@
  *   sooner    stop_at, then deadline             for whoever reads them in between
  *   session   no number · deadline · number      a deadline is never read under another number
  *
+ * A mandate may be replaced under its own epoch, when its session is lost. So
+ * replacements are counted, too: a reader for whom the count has changed has
+ * seen a mixture, though the epoch is the one that it began with.
+ *
  * Dying in between leaves "nothing to release" or "no mandate". The first
  * costs the lease, the second stops work that nobody could go on renewing.
  */
@@ -171,8 +175,10 @@ static void note(struct on_death_entry *entry, uint64_t epoch, uint64_t session,
 {
     bool is_same = atomic_load(&entry->epoch) == epoch && atomic_load(&entry->session) == session;
 
-    if (!is_same)
+    if (!is_same) {
+        atomic_store(&entry->changes, atomic_load(&entry->changes) | 1);
         atomic_store(&entry->epoch, 0);
+    }
     atomic_store(&entry->session, session);
     if (stop_at < atomic_load(&entry->stop_at)) {
         atomic_store(&entry->stop_at, stop_at);
@@ -181,8 +187,10 @@ static void note(struct on_death_entry *entry, uint64_t epoch, uint64_t session,
         atomic_store(&entry->deadline, deadline);
         atomic_store(&entry->stop_at, stop_at);
     }
-    if (!is_same)
-        atomic_store(&entry->epoch, epoch);
+    if (is_same)
+        return;
+    atomic_store(&entry->epoch, epoch);
+    atomic_store(&entry->changes, atomic_load(&entry->changes) + 1);
 }
 
 void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
@@ -243,10 +251,11 @@ static bool read_session(const struct on_death *on_death, uint64_t session, gave
 bool on_death_read_mandate(const struct on_death *on_death, const struct on_death_entry *entry,
                            uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline)
 {
+    uint32_t changes = atomic_load(&entry->changes);
     gavel_ns stop_at, deadline, lasts;
     uint64_t session;
 
-    if (epoch == 0 || atomic_load(&entry->epoch) != epoch)
+    if (changes % 2 != 0 || epoch == 0 || atomic_load(&entry->epoch) != epoch)
         return false;
     session = atomic_load(&entry->session);
     stop_at = atomic_load(&entry->stop_at);
@@ -257,8 +266,7 @@ bool on_death_read_mandate(const struct on_death *on_death, const struct on_deat
         stop_at = ns_min(stop_at, lasts - atomic_load(&entry->stop_lead));
         deadline = ns_min(deadline, lasts - atomic_load(&entry->margin));
     }
-    /* A mandate that outlives its session keeps its epoch. */
-    if (atomic_load(&entry->session) != session || atomic_load(&entry->epoch) != epoch || deadline == 0)
+    if (atomic_load(&entry->epoch) != epoch || atomic_load(&entry->changes) != changes || deadline == 0)
         return false;
     *ret_stop_at = ns_min(stop_at, deadline);
     *ret_deadline = deadline;

@@ -34,6 +34,7 @@
 
 struct on_death_entry {
     _Atomic uint32_t is_used;       /* 0: nothing to release */
+    _Atomic uint32_t changes;       /* of the mandate; odd while it is replaced */
     _Atomic uint64_t epoch;         /* that the work was started under; 0: no work */
     _Atomic gavel_ns stop_at;       /* of its mandate: the work must begin to stop … */
     _Atomic gavel_ns deadline;      /* … and has stopped; of a session: not after these, whatever it says */
