@@ -93,7 +93,7 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (cli->config.cluster)
         return group_candidates(cli);
-    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (leadership_read(&onlooker, cli->config.group, &leadership, &error) != GAVEL_OK ||
         onlooker_call(&onlooker, &request, &reply, &error) != GAVEL_OK) {

@@ -231,7 +231,7 @@ static int hand_group_over(const struct cli *cli)
         return cli_fail(cli, error.status, "--to: %s", error.message);
     if (cli->config.cluster)
         return group_handover(cli, desired, HANDOVER);
-    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (store_capabilities(onlooker.store)->is_fixed)
         code =

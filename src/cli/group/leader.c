@@ -81,7 +81,7 @@ int command_leader(const struct cli *cli, int argc, char **argv)
     if (cli->config.cluster)
         return cli->config.has_group ? group_leader(cli) : cluster_leader(cli);
     store_location_look(cli->config.store, &location);
-    if (onlooker_open(cli, until, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, until, wait_ms, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (read_until_held(&onlooker, cli->config.group, until, &leadership, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);

@@ -60,10 +60,9 @@ enum gavel_loss leadership_loss(enum leadership_state state)
  * opening would take it for missing and try to create it.
  */
 static enum gavel_status wait_for_file(const struct cli *cli, const char *file, gavel_ns until,
-                                       struct gavel_error *error)
+                                       gavel_ms asked_ms, struct gavel_error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
-    gavel_ns begin = clock_now();
     char text[DURATION_TEXT_MAX];
 
     while (access(file, F_OK)) {
@@ -75,11 +74,11 @@ static enum gavel_status wait_for_file(const struct cli *cli, const char *file, 
                 error, GAVEL_ERR_STORE_DENIED,
                 "cannot look into the store %.200s: %s; run this as the user that owns it, or let this user read and write the file and its directory",
                 file, strerror(reason));
-        if (now >= until && until > begin)
+        if (now >= until && asked_ms > 0)
             return error_set(
                 error, GAVEL_ERR_TIMEOUT,
                 "waited %s, but there is still no store %.200s; start a candidate, such as `gavel elect`, or name another store with --store",
-                duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
+                duration_exact(asked_ms, text), file);
         if (now >= until)
             return error_set(
                 error, GAVEL_ERR_STORE_UNAVAILABLE,
@@ -92,11 +91,10 @@ static enum gavel_status wait_for_file(const struct cli *cli, const char *file, 
 }
 
 /* A store that is away may come back in time: a cluster that is being started, say. */
-static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struct store **ret_store,
-                                    struct gavel_error *error)
+static enum gavel_status open_store(const struct cli *cli, gavel_ns until, gavel_ms asked_ms,
+                                    struct store **ret_store, struct gavel_error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
-    gavel_ns begin = clock_now();
     enum gavel_status status = store_open(cli->config.store, ret_store, error);
 
     if (status == GAVEL_ERR_STORE_UNAVAILABLE && clock_now() < until)
@@ -107,13 +105,13 @@ static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struc
         status = store_open(cli->config.store, ret_store, error);
     }
     /* What was waited for did not come; who did not wait is told that it is not there. */
-    if (status == GAVEL_ERR_STORE_UNAVAILABLE && until > begin && error)
+    if (status == GAVEL_ERR_STORE_UNAVAILABLE && asked_ms > 0 && error)
         return error->status = GAVEL_ERR_TIMEOUT;
     return status;
 }
 
-enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct onlooker *ret_onlooker,
-                                struct gavel_error *error)
+enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, gavel_ms asked_ms,
+                                struct onlooker *ret_onlooker, struct gavel_error *error)
 {
     const char *file = store_location_file(cli->config.store);
     struct onlooker onlooker = {0};
@@ -124,9 +122,9 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
             &cli->log, clock_wall_ms(), LOG_WARNING,
             "election is switched off in this file: every process that uses it leads, and no store knows of it",
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
-    status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
+    status = file && *file ? wait_for_file(cli, file, until, asked_ms, error) : GAVEL_OK;
     if (status == GAVEL_OK)
-        status = open_store(cli, until, &onlooker.store, error);
+        status = open_store(cli, until, asked_ms, &onlooker.store, error);
     if (status != GAVEL_OK)
         return status;
     if (process_self(&onlooker.self) != GAVEL_OK)

@@ -41,10 +41,11 @@ struct onlooker {
 /*
  * Opens the store of the configuration. Looking does not create one: if its
  * file does not exist yet, waits for it until `until`; then ERR_TIMEOUT, or
- * ERR_STORE_UNAVAILABLE if there was no time to wait. On failure *error says
- * what to do, and there is nothing to close.
+ * ERR_STORE_UNAVAILABLE if nobody has asked to wait. asked_ms is what was asked
+ * for, for the message; 0: nothing. On failure *error says what to do, and there
+ * is nothing to close.
  */
-GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until,
+GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, gavel_ms asked_ms,
                                               struct onlooker *ret_onlooker, struct gavel_error *error);
 
 /* Safe on a zeroed struct. */

@@ -181,7 +181,7 @@ int groups_of_store(const struct cli *cli, const char *prefix)
     struct gavel_error error = {0};
     int code;
 
-    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = show_all(cli, &onlooker, prefix);
     onlooker_close(&onlooker);
@@ -200,7 +200,7 @@ int command_status(const struct cli *cli, int argc, char **argv)
         return cli->config.has_group ? group_status(cli) : cluster_status(cli);
     if (cli_flag_is_set(cli, "all"))
         return groups_of_store(cli, "");
-    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = show_group(cli, &onlooker);
     onlooker_close(&onlooker);

@@ -165,7 +165,7 @@ int command_watch(const struct cli *cli, int argc, char **argv)
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count must be at least 1; leave it out to watch without an end");
-    if (onlooker_open(cli, until, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, until, limit_ms, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = watch(cli, &onlooker, until);
     onlooker_close(&onlooker);

@@ -20,7 +20,7 @@ static void warn_of_foreigners(const struct cli *cli, const char *id)
     struct leadership leadership;
 
     /* Whatever fails here is told by the candidate itself. */
-    if (onlooker_open(cli, 0, &onlooker, NULL) == GAVEL_OK &&
+    if (onlooker_open(cli, 0, 0, &onlooker, NULL) == GAVEL_OK &&
         leadership_read(&onlooker, cli->config.group, &leadership, NULL) == GAVEL_OK && leadership.note[0])
         log_line(&cli->log, clock_wall_ms(), LOG_WARNING, "another program leads this group",
                  LOG_STR("group", cli->config.group), LOG_STR("candidate", id),

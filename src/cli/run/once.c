@@ -67,7 +67,7 @@ static bool is_done(const struct cli *cli)
     struct leadership leadership;
     bool is_done = false;
 
-    if (onlooker_open(cli, 0, &onlooker, NULL) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, NULL) != GAVEL_OK)
         return false;
     if (leadership_read(&onlooker, cli->config.group, &leadership, NULL) == GAVEL_OK)
         is_done = leadership.state == LEADERSHIP_DONE;
@@ -100,7 +100,7 @@ static int forget(const struct cli *cli)
 {
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
-    enum gavel_status status = onlooker_open(cli, 0, &onlooker, &error);
+    enum gavel_status status = onlooker_open(cli, 0, 0, &onlooker, &error);
 
     if (status == GAVEL_OK)
         status = reopen(&onlooker, cli->config.group, &error);

@@ -156,7 +156,7 @@ int once_list(const struct cli *cli, const char *prefix)
     if (!prefix)
         prefix = "";
     (void)snprintf(begin, sizeof begin, ONCE_PREFIX "%s", prefix); /* too long stays too long */
-    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
+    if (onlooker_open(cli, 0, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (onlooker_call(&onlooker, &request, &reply, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
