@@ -84,6 +84,7 @@ static struct store_request request_of(const struct ping *ping, enum store_op op
     registration->process = ping->self;
     (void)snprintf(registration->id, sizeof registration->id, PING_GROUP);
     request.campaign.stands = op == STORE_HEARTBEAT;
+    request.candidate_timeout_ms = PING_CANDIDATE_TIMEOUT_MS;
     return request;
 }
 

@@ -13,6 +13,7 @@
 #define PING_LEASE_MS 10000
 #define PING_WAIT_FOR_OTHERS_MS 30000
 #define PING_LOOK_AGAIN_MS 20
+#define PING_CANDIDATE_TIMEOUT_MS 60000 /* of lease candidates of before 0.7.0 */
 
 struct ping {
     const struct cli *cli;

@@ -558,8 +558,7 @@ static int be_finder(struct line *line, const char *name)
         make_close(&forwarding, group->candidates[i]->session);
         if (group->candidates[i]->session != 0)
             (void)try(line, 0, 0, &forwarding, "close"); /* of what is not open */
-        else
-            is_granted |= take_place(line, name, group->candidates[i]);
+        is_granted |= take_place(line, name, group->candidates[i]);
     }
     client_frame_free(frame);
     return is_granted;

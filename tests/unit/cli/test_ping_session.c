@@ -157,6 +157,7 @@ static void play(struct store *store, const struct store_request *requests, stru
             show(played, &replies[i]);
             break;
         case STORE_HEARTBEAT:
+            assert_true(requests[i].candidate_timeout_ms > 0); /* a cluster refuses it otherwise */
             take_heartbeat(played, &requests[i], &replies[i]);
             break;
         case STORE_RELEASE:
