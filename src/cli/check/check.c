@@ -188,7 +188,7 @@ static gavel_ms overlap_at_step_ms(const struct cli *cli, const struct gavel_bou
 
 /* The cluster has settings of its own, which are not known here. */
 static const char election_text[] =
-    "If the cluster elects a leader of its own meanwhile, it takes longer by that election, and every session begins a new time to live then: so it does when a host is lost together with the node that leads the cluster.";
+    "If the cluster elects a leader of its own meanwhile, as when a host is lost together with the node that leads the cluster, it takes longer by that election. If the new leader cannot know how long the sessions were silent, because nodes were restarted too, they have a new time to live.";
 
 static void print_bounds(const struct cli *cli, const struct findings *f)
 {

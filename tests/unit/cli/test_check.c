@@ -100,7 +100,7 @@ static void test_a_session_is_told_with_its_bounds(void **state)
     assert_non_null(strstr(text, "needed     keep-alive 668 + call time-out 500\n"));
     assert_non_null(strstr(text, "the times add up"));
     assert_non_null(strstr(text, "after a freeze, a cut connection or a lost host"));
-    assert_non_null(strstr(text, "begins a new time to live"));
+    assert_non_null(strstr(text, "have a new time to live"));
     assert_non_null(strstr(text, "keep-alives"));
     assert_null(strstr(text, "renewal"));
 }
