@@ -147,6 +147,7 @@ const struct store_driver store_gavel = {
             .is_shared = true,
             .sees_processes = true,
             .has_push = true,
+            .has_sessions = true,
             .renews_silently = true,
         },
     .check_url = check_url,

@@ -183,6 +183,28 @@ test_a_handover_is_no_loss_and_waits_for_nothing() {
     a_handover_is_no_loss_and_waits_for_nothing
 }
 
+# One keep-alive carries all that a program takes part in, and its mandates are told by that.
+test_ping_and_check_know_that_mandates_last_as_long_as_a_session() {
+    serving
+    expect 0 "$GAVEL" store ping --store "$store" --count 3 --json
+    same "$("$JSON_GET" operations.campaign.calls operations.campaign.failed <<<"$output")" 3$'\t'0
+    expect 0 "$GAVEL" check --store "$store"
+    has "$output" "keep-alive"
+    has "$output" "granted by the store"
+    has_not "$output" "renewal"
+    expect 0 "$GAVEL" candidates --store "$store" --group gavel-store-ping --json # nothing is left behind
+    same "$("$JSON_GET" candidates.# <<<"$output")" 0
+}
+
+test_policy_balanced_is_for_clusters() {
+    serving
+    elect a --policy balanced
+    await said a became_leader
+    same "$(tells n1 /groups/default policy)" balanced
+    expect 1 timeout 10 "$GAVEL" elect --store "$scratch/file.db" --policy balanced
+    has "$errors" "the policy balanced needs a cluster"
+}
+
 test_the_death_of_the_leading_node_changes_no_leader() {
     local former epoch
     serving
