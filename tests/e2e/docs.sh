@@ -184,7 +184,7 @@ test_bash_offers_the_commands() {
 }
 
 test_bash_offers_values() {
-    same "$(complete_bash gavel elect --policy '' | sort | tr '\n' ' ')" "first lexicographic priority "
+    same "$(complete_bash gavel elect --policy '' | sort | tr '\n' ' ')" "balanced first lexicographic priority "
     same "$(complete_bash gavel check --preset d)" database
     same "$(complete_bash gavel --color a | tr '\n' ' ')" "auto always "
     touch "$scratch/some.db"
