@@ -64,7 +64,7 @@
  *
  * SESSIONS
  *
- * Some stores have sessions. There a handle has one for all its groups, which
+ * The store gavel:// has sessions. There a handle has one for all its groups, which
  * begins with the first group that it joins, and mandates last as long as the
  * session: one keep-alive renews them all, whatever their number, and a group
  * that nothing happens to costs nothing but memory. Three things differ:
@@ -118,11 +118,12 @@
  *
  * When a process dies, the others take over at once if they can see its death:
  * on the same host, with a store that records processes. Everywhere else they
- * wait for the lease, unless the process had a guard: with options.guard a
- * separate process, gavel-guard, watches this one. As soon as all its threads
- * are dead, it releases the mandates and rings the others. It releases nothing
- * while this process is alive, however long it may be stopped, and nothing
- * that somebody else holds by then.
+ * wait for the lease, or for the end of the session, unless the process had a
+ * guard: with options.guard a separate process, gavel-guard, watches this one.
+ * As soon as all its threads are dead, it releases the mandates and rings the
+ * others, or closes the session. It releases nothing while this process is
+ * alive, however long it may be stopped, and nothing that somebody else holds
+ * by then.
  *
  * The guard is not a child of this process: SIGCHLD and wait(2) do not report
  * it, unless this process adopts orphans (it is process 1, or a child

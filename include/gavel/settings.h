@@ -44,7 +44,7 @@ enum gavel_policy {
     GAVEL_POLICY_FIRST,         /* whoever comes first */
     GAVEL_POLICY_LEXICOGRAPHIC, /* the lowest candidate id, byte by byte */
     GAVEL_POLICY_PRIORITY,      /* the highest number; ties by lowest id */
-    GAVEL_POLICY_BALANCED,      /* who leads the fewest groups; only on a store that grants mandates */
+    GAVEL_POLICY_BALANCED,      /* who leads the fewest groups; only on gavel:// */
 };
 
 struct gavel_settings {

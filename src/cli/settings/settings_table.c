@@ -97,7 +97,7 @@ const struct setting settings_table[] = {
     {"drift-ppm", 0, SETTING_INT, SETTINGS, AT(settings.drift_ppm), "GAVEL_DRIFT_PPM", "drift_ppm", "NUMBER",
      "how much the clock rates of two hosts may differ, in parts per million"},
     {"policy", 0, SETTING_POLICY, SETTINGS, AT(settings.policy), "GAVEL_POLICY", "policy", "NAME",
-     "who claims a vacant group: first (whoever claims it first; no ranking), lexicographic (the lowest id), priority (the highest --priority) or balanced (whoever leads the fewest groups; a cluster only)"},
+     "who claims a vacant group: first (whoever claims it first; no ranking), lexicographic (the lowest id), priority (the highest --priority) or balanced (whoever leads the fewest groups; with gavel:// only)"},
     {"preempt", 0, SETTING_BOOL, SETTINGS, AT(settings.preempt), "GAVEL_PREEMPT", "preempt", NULL,
      "hand over to a candidate that --policy prefers, once --min-mandate has passed"},
     {"trust-store-clock", 0, SETTING_BOOL, SETTINGS, AT(settings.trust_store_clock), "GAVEL_TRUST_STORE_CLOCK",
