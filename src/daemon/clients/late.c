@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Output that is in nobody's hurry: a crowd of watches that is told of a change
+ * Output that is in nobody's hurry: that of many watches that are told of a change
  * which does not concern it. It goes out some connections at a time, a
  * millisecond apart, and all of it within some tens of milliseconds. Whatever is written to one of
  * them meanwhile takes it along, so each reads its frames in order.

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CROWD 8 /* more watches than these */
+#define MANY 8 /* more watches than these */
 
 /* Whose changes are being told: of one connection, or (NULL) of all that are live. */
 struct pump {
@@ -222,11 +222,11 @@ static void write_changes(struct clients *clients, struct clients_watch *watch)
 /*
  * With a hundred standbys of a group on one machine each of them would run when
  * another has been elected, and that one would wait for a processor. So who is
- * concerned is told first, and a crowd of others a moment later.
+ * concerned is told first, and the others, if they are many, a moment later.
  */
 static void write_touched(struct clients *clients, bool may_put_off)
 {
-    bool is_crowd = may_put_off && clients->touched_count > CROWD;
+    bool are_many = may_put_off && clients->touched_count > MANY;
     struct clients_watch *watch;
 
     clients->touched_count = 0;
@@ -236,7 +236,7 @@ static void write_touched(struct clients *clients, bool may_put_off)
         STAILQ_REMOVE_HEAD(&clients->touched, next_touched);
         if (!watch->connection->doom)
             write_changes(clients, watch);
-        if (is_crowd && !watch->is_concerned && !was_dirty)
+        if (are_many && !watch->is_concerned && !was_dirty)
             clients_put_off(watch->connection);
         watch->connection->collected = 0;
         free(watch->picked);

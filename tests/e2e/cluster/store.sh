@@ -201,7 +201,7 @@ test_policy_balanced_is_for_clusters() {
     elect a --policy balanced
     await said a became_leader
     same "$(tells n1 /groups/default policy)" balanced
-    expect 1 timeout 10 "$GAVEL" elect --store "$scratch/file.db" --policy balanced
+    expect 4 timeout 10 "$GAVEL" elect --store "$scratch/file.db" --policy balanced
     has "$errors" "the policy balanced needs a cluster"
 }
 

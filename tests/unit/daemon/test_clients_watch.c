@@ -350,37 +350,37 @@ static void is_told(struct talker *talker, uint64_t *seen, Gavel__Change__Kind k
 }
 
 /* On a busy machine we may look too late; not fifty times. */
-static void test_who_is_elected_is_told_before_a_crowd_of_others(void **state)
+static void test_who_is_elected_is_told_before_many_others(void **state)
 {
-    enum { CROWD = 200, TIMES = 50 };
+    enum { OTHERS = 200, TIMES = 50 };
     struct clients_frontend *frontend = *state;
-    struct talker elected, crowd[CROWD];
-    uint64_t seen = 0, seen_by[CROWD] = {0};
+    struct talker elected, others[OTHERS];
+    uint64_t seen = 0, seen_by[OTHERS] = {0};
     size_t first = 0;
 
     (void)play_open(frontend, 1);
     (void)put(frontend, "g");
     begin(&elected, frontend);
     talk_watching(&elected, (struct watch_wish){.watch = 1, .session = 1});
-    for (size_t i = 0; i < CROWD; i++) {
-        begin(&crowd[i], frontend);
-        talk_watching(&crowd[i], (struct watch_wish){.watch = 1, .group = "g"});
+    for (size_t i = 0; i < OTHERS; i++) {
+        begin(&others[i], frontend);
+        talk_watching(&others[i], (struct watch_wish){.watch = 1, .group = "g"});
     }
     for (int i = 0; i < TIMES; i++) {
         (void)play_campaign(frontend, 1, "g", "one");
         is_told(&elected, &seen, GAVEL__CHANGE__KIND__ELECTED);
-        first += readable(crowd, CROWD) < CROWD / 2;
-        for (size_t j = 0; j < CROWD; j++)
-            is_told(&crowd[j], &seen_by[j], GAVEL__CHANGE__KIND__ELECTED);
+        first += readable(others, OTHERS) < OTHERS / 2;
+        for (size_t j = 0; j < OTHERS; j++)
+            is_told(&others[j], &seen_by[j], GAVEL__CHANGE__KIND__ELECTED);
         (void)play_withdraw(frontend, 1, "g");
         is_told(&elected, &seen, GAVEL__CHANGE__KIND__LEFT);
-        for (size_t j = 0; j < CROWD; j++)
-            is_told(&crowd[j], &seen_by[j], GAVEL__CHANGE__KIND__LEFT);
+        for (size_t j = 0; j < OTHERS; j++)
+            is_told(&others[j], &seen_by[j], GAVEL__CHANGE__KIND__LEFT);
     }
     assert_true(first > 0);
     (void)play_campaign(frontend, 1, "g", "one");
-    for (size_t i = 0; i < CROWD; i++)
-        talk_end(&crowd[i]); /* what they were to be told goes with them */
+    for (size_t i = 0; i < OTHERS; i++)
+        talk_end(&others[i]); /* what they were to be told goes with them */
     is_told(&elected, &seen, GAVEL__CHANGE__KIND__ELECTED);
     talk_end(&elected);
 }
@@ -647,7 +647,7 @@ int main(void)
         WITH(test_a_session_is_told_of_its_groups_and_of_its_end),
         WITH(test_unwatch_ends_a_watch),
         WITH(test_watches_that_cannot_be_are_refused_in_words),
-        WITH(test_who_is_elected_is_told_before_a_crowd_of_others),
+        WITH(test_who_is_elected_is_told_before_many_others),
         WITH(test_of_many_watches_only_those_concerned_are_told),
         WITH(test_there_is_a_limit_to_watches),
         WITH(test_every_change_comes_once_and_in_order),
