@@ -191,7 +191,7 @@ static void judge(struct testbed *testbed)
 void host_loss_begin(struct testbed *testbed)
 {
     gavel_ns at = testbed_between(testbed, TESTBED_STREAM_LOSS, LOSS_FROM, LOSS_TO);
-    unsigned drawn = testbed_below(testbed, TESTBED_STREAM_LOSS, 2 * LOSS_KINDS);
+    unsigned drawn = testbed_below(testbed, TESTBED_STREAM_LOSS, LOSS_KINDS + 1);
 
     testbed->loss = (struct host_loss){.kind = drawn < LOSS_KINDS ? (enum loss_kind)drawn : LOSS_KILLED};
     if (testbed->profile.loses_host)

@@ -171,7 +171,7 @@ void session_profile_draw(struct session_profile *p, uint64_t seed, unsigned nod
     for (unsigned i = 0; i < GROUPS_MAX; i++)
         p->group[i].has_notes = prng_chance(&prng, p->retention > 0 ? 400 : 1000);
     p->is_mixed = prng_chance(&prng, 150);
-    p->loses_host = prng_chance(&prng, 120) && p->cluster.nodes >= 3 && !p->is_quiet && !p->is_mixed;
+    p->loses_host = prng_chance(&prng, 200) && p->cluster.nodes >= 3 && !p->is_quiet && !p->is_mixed;
     if (p->loses_host) {
         p->cluster.mood = MOOD_MILD;
         p->cluster.faults &= FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_COMPACT);
