@@ -114,9 +114,8 @@ void cluster_link_unwatch(struct cluster_link *cluster, uint64_t watch);
 /*
  * Opens a session; once, and only on a link that has none. ERR_INVALID: the time to live. ERR_STATE: it has
  * one, or is closed.
- * If it is paced, a keep-alive is sent only after cluster_link_taken() has said that the deadline of the one
- * before has reached whoever works by it. That is the newest that the callback has told; while a newer one
- * waits to be told, the call has no effect.
+ * If it is paced, a keep-alive is sent only after cluster_link_taken() has confirmed the newest deadline that
+ * the callback has told. While a newer one waits to be told, the call has no effect.
  */
 GAVEL_CHECKED enum gavel_status cluster_link_open_session(struct cluster_link *cluster,
                                                           const struct cluster_link_session_options *options,
