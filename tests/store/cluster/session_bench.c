@@ -143,14 +143,20 @@ struct record holder_await_mandate(struct holder *holder, const char *group, boo
     return news.record;
 }
 
+void holder_take_all(struct holder *holder)
+{
+    struct store_news news;
+
+    while (holder_take(holder, &news))
+        continue;
+}
+
 void holder_idle(struct holder *holder, gavel_ns time)
 {
     gavel_ns until = clock_now() + time;
-    struct store_news news;
 
     while (clock_now() < until) {
-        while (holder_take(holder, &news))
-            continue;
+        holder_take_all(holder);
         await_some(holder, until);
     }
 }

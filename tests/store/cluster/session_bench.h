@@ -39,6 +39,8 @@ bool holder_take(struct holder *holder, struct store_news *ret_news);
 struct store_news holder_await(struct holder *holder, enum store_news_kind kind, const char *group);
 /* Until a record shows that the session holds the group, or does not. */
 struct record holder_await_mandate(struct holder *holder, const char *group, bool is_ours);
+/* What waits now. */
+void holder_take_all(struct holder *holder);
 /* Takes news for so long. */
 void holder_idle(struct holder *holder, gavel_ns time);
 
