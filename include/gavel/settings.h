@@ -77,7 +77,7 @@ struct gavel_settings {
 };
 
 /* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal",
- * "coordinator". */
+ * "coordinator", "cluster". */
 GAVEL_API extern const char *const gavel_preset_names[];
 
 /* ERR_INVALID if there is no preset of that name; *ret_settings is then untouched. */

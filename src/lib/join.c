@@ -44,7 +44,8 @@ static enum gavel_status choose_settings(const struct gavel *gavel, const struct
     if (gavel_settings_preset(preset, ret_settings) != GAVEL_OK)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "there is no preset \"%s\"; use local, database, coordinator, object-store or frugal", preset);
+            "there is no preset \"%s\"; use local, cluster, database, coordinator, object-store or frugal",
+            preset);
     return GAVEL_OK;
 }
 

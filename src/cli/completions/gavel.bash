@@ -39,7 +39,7 @@ _gavel_values() {
     --color) list="auto always never" ;;
     --log | --log-format) list="auto human logfmt json" ;;
     --log-level) list="debug info warning error" ;;
-    --preset | -p) list="local database coordinator object-store frugal" ;;
+    --preset | -p) list="local cluster database coordinator object-store frugal" ;;
     --policy) list="first lexicographic priority balanced" ;;
     --on-exit) list="stop resign restart" ;;
     --term-signal) list="TERM INT QUIT HUP USR1 USR2" ;;

@@ -127,7 +127,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
         cause.status = GAVEL_ERR_INVALID;
         snprintf(
             cause.message, sizeof cause.message,
-            "there is no preset \"%.60s\"; there are local, database, coordinator, object-store and frugal",
+            "there is no preset \"%.60s\"; there are local, cluster, database, coordinator, object-store and frugal",
             config->preset);
         return blame(values, setting_by_flag("preset"), &cause, error);
     }

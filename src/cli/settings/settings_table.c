@@ -47,7 +47,7 @@ const struct setting settings_table[] = {
     {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
      "address or address:port on which other candidates can tell this one to look at the store now (default: the address from which this host reaches the store's server, else 127.0.0.1); '' for none"},
     {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
-     "settings to start from: local, database, coordinator, object-store or frugal (default: the one that suits the store)"},
+     "settings to start from: local, cluster, database, coordinator, object-store or frugal (default: the one that suits the store)"},
 
     {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
      "DURATION", "how often a candidate registers in the store and a leader renews its mandate"},

@@ -142,7 +142,7 @@ const struct store_driver store_gavel = {
     .capabilities =
         {
             .name = "gavel",
-            .preset = "local",
+            .preset = "cluster",
             .clock = STORE_CLOCK_STEADY,
             .is_shared = true,
             .sees_processes = true,

@@ -35,7 +35,7 @@ test_ping_measures_each_operation_and_leaves_the_group_released() {
         is_at_most "$(json "operations.$op.p99_ms")" "$(json "operations.$op.max_ms")"
         is_at_most "$(json "operations.$op.p99_ms")" "$(json slowest_p99_ms)"
     done
-    same "$(json 'presets.#')" 5
+    same "$(json 'presets.#')" 6
     same "$(json presets.0.name)" local
     same "$(json presets.0.is_own)" true
     same "$(json presets.1.is_own)" false

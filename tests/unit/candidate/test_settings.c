@@ -32,6 +32,7 @@ static void test_presets_are_those_of_the_table(void **state)
         {"object-store", 5000, 1000, 15000, 20000, 0, 0, 0, 0, 0, 0, 5000},
         {"frugal", 30000, 0, 90000, 90000, 15000, 5000, 60000, 300000, 0, 0, 0},
         {"coordinator", 5000, 0, 10000, 20000, 0, 0, 0, 0, 1000, 0, 0},
+        {"cluster", 250, 25, 1000, 1500, 0, 0, 0, 0, 0, 0, 0},
     };
 
     (void)state;
