@@ -19,6 +19,21 @@ struct candidate_action *act(struct candidate *c, enum candidate_action_kind kin
     return action;
 }
 
+/* A store that grants mandates tells everybody itself. */
+void ring(struct candidate *c)
+{
+    if (!c->has_sessions)
+        act(c, CANDIDATE_RING);
+}
+
+void ring_one(struct candidate *c, const char *address)
+{
+    if (c->has_sessions || address[0] == '\0')
+        return;
+    memcpy(c->actions->address, address, strlen(address) + 1); /* an address fits */
+    act(c, CANDIDATE_RING_ONE)->address = c->actions->address;
+}
+
 struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind)
 {
     struct candidate_action *action = act(c, CANDIDATE_EMIT);

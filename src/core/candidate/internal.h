@@ -21,6 +21,8 @@ bool holds_mandate(const struct candidate *c); /* PREPARING or LEADING */
 
 /* action.c: what a step gives out */
 struct candidate_action *act(struct candidate *c, enum candidate_action_kind kind);
+void ring(struct candidate *c);                          /* the doorbells of all others */
+void ring_one(struct candidate *c, const char *address); /* nobody's, if it is "" */
 /* The event lives until the next step; the caller fills in what applies. */
 struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind);
 /*
@@ -68,7 +70,8 @@ bool session_see_reply(struct candidate *c, const struct store_reply *reply);
 void session_read_done(struct candidate *c, const struct store_reply *reply);
 void session_died_done(struct candidate *c, enum gavel_status status);
 void session_beat_done(struct candidate *c, const struct store_reply *reply);
-void session_consider(struct candidate *c); /* takes up what is ours, and tells who leads */
+gavel_ns session_list_at(struct candidate *c); /* soon, and not all groups of a process at once */
+void session_consider(struct candidate *c);    /* takes up what is ours, and tells who leads */
 void session_tell_death(struct candidate *c);
 void session_release_orphan(struct candidate *c);
 void session_orphan_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);

@@ -172,8 +172,9 @@ void lead_start(struct candidate *c)
     c->election_at = NEVER;
     leader_seen(c, c->id, c->epoch);
     enter_phase(c, GAVEL_PHASE_READY);
-    act(c, CANDIDATE_RING); /* so that the others know at once whom they have */
-    c->list_at = c->now;    /* whom to ring at the end: those that came lately are not known yet */
+    ring(c); /* so that the others know at once whom they have */
+    /* Whom to ring at the end: those that came lately are not known yet. Many may begin to lead at once. */
+    c->list_at = c->has_sessions ? session_list_at(c) : c->now;
     lead_consider_handover(c);
 }
 

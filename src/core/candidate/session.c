@@ -112,14 +112,18 @@ static void see_as_leader(struct candidate *c)
         stop_begin(c, GAVEL_REASON_SUPERSEDED, "");
 }
 
+gavel_ns session_list_at(struct candidate *c)
+{
+    return ns_min(c->list_at, c->now + prng_between(&c->prng, 0, ns_from_ms(c->settings.heartbeat_ms)));
+}
+
 /* Somebody else leads now: who it is, and who else is there, is asked for in a while, not by all at once. */
 static void look_later(struct candidate *c)
 {
     gavel_ns look_at = c->now + prng_between(&c->prng, 0, ns_from_ms(c->settings.election_interval_ms));
-    gavel_ns list_at = c->now + prng_between(&c->prng, 0, ns_from_ms(c->settings.heartbeat_ms));
 
     c->look_at = ns_min(c->look_at, look_at);
-    c->list_at = ns_min(c->list_at, list_at);
+    c->list_at = session_list_at(c);
 }
 
 /* Whether it shows that we hold the mandate. Candidates of one store object share a session, so the session

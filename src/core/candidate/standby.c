@@ -35,9 +35,8 @@ void standby_ask(struct candidate *c)
 
 void standby_ask_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
-    if (status == GAVEL_OK && reply->record.address[0] != '\0')
-        act(c, CANDIDATE_RING_ONE)->address =
-            strcpy(c->actions->address, reply->record.address); /* both are of the same size */
+    if (status == GAVEL_OK)
+        ring_one(c, reply->record.address);
     /* Too early: other stores write the wish down, and the leader obeys it when its time has come. */
     if (c->has_sessions && status == GAVEL_ERR_STATE && !c->has_ask) {
         c->has_ask = true;
@@ -90,8 +89,7 @@ static void ring_leader(struct candidate *c)
     if (c->has_rung || !c->is_registered || c->seen.record.address[0] == '\0')
         return;
     c->has_rung = true;
-    memcpy(c->actions->address, c->seen.record.address, sizeof c->actions->address);
-    act(c, CANDIDATE_RING_ONE)->address = c->actions->address;
+    ring_one(c, c->seen.record.address);
 }
 
 /* Attempts at the work before ours, as far as the record says. One that died has left no word, and has taken

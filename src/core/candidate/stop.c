@@ -18,7 +18,7 @@ void stop_end(struct candidate *c, bool is_released)
     ASSERT(c->state == CANDIDATE_STOPPING);
     ASSERT(!c->is_work_running);
     if (is_released)
-        act(c, CANDIDATE_RING);
+        ring(c);
     /* Let another have it, even one that missed the doorbell: it looks at least once in this time. */
     if (was_voluntary && (kept_name(c->successor)[0] != '\0' || peers_others(&c->peers, c->id) > 0))
         c->hold_back_until =

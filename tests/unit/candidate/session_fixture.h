@@ -52,6 +52,10 @@ static inline void feed(struct fixture *f, struct candidate_event event)
     event.now = ns_from_ms(++f->now);
     event.session = f->session;
     candidate_step(&f->candidate, &event, &f->actions);
+    for (size_t i = 0; i < f->actions.count; i++) { /* the store tells everybody itself */
+        assert_int_not_equal(f->actions.items[i].kind, CANDIDATE_RING);
+        assert_int_not_equal(f->actions.items[i].kind, CANDIDATE_RING_ONE);
+    }
 }
 
 static inline void tick(struct fixture *f) { feed(f, (struct candidate_event){.kind = CANDIDATE_TICK}); }
@@ -186,6 +190,8 @@ static inline void lead(struct fixture *f)
     list_nobody(f);
     answer(f, STORE_HEARTBEAT, shown(f, 7, "me", true));
     assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    if (!pending(f, STORE_CANDIDATES))
+        (void)await(f, STORE_CANDIDATES);
     list_nobody(f);
 }
 
