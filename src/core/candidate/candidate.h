@@ -367,8 +367,12 @@ struct candidate {
     gavel_ns now;
 };
 
+/* Whether candidates of a store can have this policy: ERR_STORE_UNSUPPORTED. */
+GAVEL_CHECKED enum gavel_status candidate_check_policy(enum gavel_policy policy, bool has_sessions,
+                                                       struct gavel_error *error);
+
 /* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or the error of
- * gavel_settings_check(). */
+ * gavel_settings_check() or candidate_check_policy(). */
 GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate,
                                                const struct candidate_config *config,
                                                struct gavel_error *error);

@@ -14,6 +14,16 @@
 /* Let a hint make an open breaker try at most so often. */
 #define NUDGE_EVERY NS_PER_S
 
+enum gavel_status candidate_check_policy(enum gavel_policy policy, bool has_sessions,
+                                         struct gavel_error *error)
+{
+    if (policy != GAVEL_POLICY_BALANCED || has_sessions)
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_STORE_UNSUPPORTED,
+        "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
+}
+
 enum gavel_status candidate_init(struct candidate *c, const struct candidate_config *config,
                                  struct gavel_error *error)
 {
@@ -23,10 +33,8 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
         status = name_check("candidate id", config->id, error);
     if (status == GAVEL_OK)
         status = gavel_settings_check(&config->settings, error);
-    if (status == GAVEL_OK && config->settings.policy == GAVEL_POLICY_BALANCED && !config->has_sessions)
-        status = error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
+    if (status == GAVEL_OK)
+        status = candidate_check_policy(config->settings.policy, config->has_sessions, error);
     if (status != GAVEL_OK)
         return status;
     memset(c, 0, sizeof *c);
