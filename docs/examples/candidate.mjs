@@ -26,7 +26,7 @@ class Candidate {
         this.path = `/groups/${encodeURIComponent(group)}/`;
         this.name = name;
         this.nodes = nodes;
-        this.session = null; // { id, validMs, deadline, epoch, wish }
+        this.session = null; // { id, named, validMs, deadline, epoch, wish }
         this.resigned = 0; // the newest epoch that it gave up
         this.told = ""; // the last refusal
         this.follow();
@@ -78,7 +78,7 @@ class Candidate {
             const session = this.session;
             for (const node of session ? [...this.nodes] : []) {
                 const sent_at = sentMs(); // before it is sent
-                const code = await this.ask(node, "keepalive", { session: session.id, sent_at });
+                const code = await this.ask(node, "keepalive", { ...session.named, sent_at });
                 if (code === 200) session.deadline = Math.max(session.deadline, sent_at + session.validMs);
                 if (code === 410) this.end(session); // the session is over: campaign again
                 if (code === 200 || code === 410) break;
@@ -96,7 +96,7 @@ class Candidate {
         for (;;) {
             const session = this.session;
             const body = { sent_at: sentMs() };
-            if (session) body.session = session.id;
+            if (session) Object.assign(body, session.named);
             else Object.assign(body, { candidate: this.name, ttl_ms: TTL_MS });
             const quiet = new AbortController();
             const alarm = setTimeout(() => quiet.abort(), TTL_MS); // `alive` events come more often
@@ -141,7 +141,10 @@ class Candidate {
         const session = this.session;
         if (event === "session" && session?.id !== data.session) {
             const deadline = data.sent_at + data.valid_ms;
-            this.session = { id: data.session, validMs: data.valid_ms, deadline, epoch: 0, wish: 0 };
+            const named = { session: data.session };
+            // Another session may be opened under the id, when this one has expired.
+            if (data.session_revision) named.session_revision = data.session_revision;
+            this.session = { id: data.session, named, validMs: data.valid_ms, deadline, epoch: 0, wish: 0 };
         } else if (!session) return;
         else if (event === "elected" && data.epoch > this.resigned) session.epoch = data.epoch; // the deadline still decides
         else if (event === "hand_over") session.wish = data.epoch;

@@ -31,6 +31,9 @@ class Session:
 
     def __init__(self, told):
         self.id = told["session"]
+        self.named = {"session": self.id}
+        if told.get("session_revision"):  # another session may be opened under the id, when this one has expired
+            self.named["session_revision"] = told["session_revision"]
         self.valid_ms = told["valid_ms"]
         self.deadline = told["sent_at"] + told["valid_ms"]
         self.epoch = 0  # that it leads with; 0: it does not lead
@@ -98,7 +101,7 @@ class Candidate:
             session = self.session
             for node in list(self.nodes) if session else []:
                 sent_at = now_ms()  # before it is sent
-                code = self._ask(node, "keepalive", {"session": session.id, "sent_at": sent_at})
+                code = self._ask(node, "keepalive", {**session.named, "sent_at": sent_at})
                 if code == 200:
                     session.deadline = max(session.deadline, sent_at + session.valid_ms)
                 elif code == 410:
@@ -113,7 +116,7 @@ class Candidate:
             session = self.session
             call, body = "events", {"sent_at": now_ms()}
             if session:
-                body["session"] = session.id
+                body.update(session.named)
             else:
                 call = "campaign"
                 body.update(candidate=self.name, ttl_ms=TTL_MS)

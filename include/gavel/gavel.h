@@ -169,8 +169,8 @@ struct gavel_options {
      * of gavel, or else the SQLite file of this user, see gavel_default_store();
      * "none:": no store at all, for candidates that join with enabled = false.
      * A program that runs with other rights than those of its user (set-user-ID
-     * and the like, see secure_getenv(3)) ignores GAVEL_STORE, and the variables
-     * that say where that file is.
+     * and the like, see secure_getenv(3)) ignores GAVEL_STORE, the variables
+     * that say where that file is, and those of the stores.
      */
     const char *store;
     bool threaded; /* a thread of the library drives everything and runs the callbacks */

@@ -161,21 +161,22 @@ static struct gavel_candidate *candidate_of_end(struct timer *end)
     return (struct gavel_candidate *)(void *)((char *)end - offsetof(struct gavel_candidate, end));
 }
 
-static void tick(struct gavel_candidate *candidate)
+static void feed(struct gavel_candidate *candidate, enum candidate_event_kind kind, bool waits)
 {
-    struct candidate_event event = {.kind = CANDIDATE_TICK};
+    struct candidate_event event = {.kind = kind, .waits = waits};
 
     lib_candidate_feed(candidate, &event);
 }
 
-/* Those that lead: none of them can be granted a mandate again before all were told. */
+/* Those that lead: none of them can be granted a mandate again before all were told. They join the next
+ * session in their turn, as the others do. */
 static void tell_holders(struct gavel *gavel)
 {
     struct timers *ends = &gavel->session.ends;
     struct timer *first;
 
     while ((first = timers_first(ends))) {
-        tick(candidate_of_end(first));
+        feed(candidate_of_end(first), CANDIDATE_TICK, true);
         ASSERT(first->index == TIMER_OUT);
         lib_session_look_ahead(gavel); /* its keep-alives are taken note of meanwhile */
     }
@@ -190,7 +191,9 @@ void lib_session_tell_waiting(struct gavel *gavel)
 
         session->to_tell = lib_candidate_after(gavel, candidate);
         if (candidate->is_started && candidate->machine.session.number != session->now.number)
-            tick(candidate);
+            feed(candidate, CANDIDATE_TICK, false);
+        else if (candidate->machine.waits)
+            feed(candidate, CANDIDATE_GO_ON, false);
     }
 }
 

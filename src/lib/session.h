@@ -16,8 +16,9 @@
  * When a session is lost, gavel_is_leader() turns false for all groups at once.
  * The leaders are told one after the other, earliest stop first; until the last
  * of them was told, watchdog and guard go by the deadline of that session. The
- * others have nothing to lose. They are told as their calls can be made; should
- * the next session come before, they are told of that one.
+ * others have nothing to lose. They are told as their calls can be made, and in
+ * the same turn those that led begin with the next session; should another come
+ * before, they are told of that one.
  */
 #ifndef LIB_SESSION_H
 #define LIB_SESSION_H

@@ -370,6 +370,16 @@ bool fake_has_heard_of(struct fake *fake, const char *group)
     return has_heard;
 }
 
+bool fake_is_in(struct fake *fake, const char *group)
+{
+    bool is_in;
+
+    pthread_mutex_lock(&fake->mutex);
+    is_in = group_of(fake, group)->has_joined;
+    pthread_mutex_unlock(&fake->mutex);
+    return is_in;
+}
+
 int fake_count(struct fake *fake, const int *counter)
 {
     int count;

@@ -78,6 +78,8 @@ void fake_give_away(struct fake *fake, const char *group);
 void fake_go_on(struct fake *fake);
 /* Whether any call about it has come. */
 bool fake_has_heard_of(struct fake *fake, const char *group);
+/* Whether somebody of ours is in it. */
+bool fake_is_in(struct fake *fake, const char *group);
 
 int fake_count(struct fake *fake, const int *counter);
 

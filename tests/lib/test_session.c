@@ -364,6 +364,54 @@ static void test_answer_is_fed_after_the_news_before_it(void **state)
     fake_end(&fake);
 }
 
+/* A heartbeat that goes with any session. */
+static bool is_asking(void *argument)
+{
+    struct gavel *gavel = argument;
+    bool is_asking = false;
+
+    pthread_mutex_lock(&gavel->mutex);
+    for (const struct job *job = gavel->worker.running; job; job = job->next)
+        is_asking = is_asking || job->op == STORE_HEARTBEAT;
+    pthread_mutex_unlock(&gavel->mutex);
+    return is_asking;
+}
+
+static bool is_out(void *argument) { return !fake_is_in(argument, "jobs"); }
+
+static bool has_beaten(void *argument)
+{
+    struct fake *fake = argument;
+
+    return fake_count(fake, &fake->heartbeats) > 0;
+}
+
+/* It saw no session, so it could not leave one; nobody else would serve what it is granted. */
+static void test_who_has_ended_when_it_joins_is_taken_out_again(void **state)
+{
+    struct gavel_settings settings = fake_settings(2500);
+    struct gavel_candidate *candidate = NULL;
+    struct gavel *gavel;
+    struct fake fake;
+
+    (void)state;
+    fake_begin(&fake, 8);
+    fake.waits = fake.hangs = true;
+    settings.call_timeout_ms = 300;
+    gavel = fake_gavel(NULL);
+    assert_int_equal(fake_join(gavel, "jobs", "x", &settings, &candidate, NULL), GAVEL_OK);
+    assert_true(comes_true(is_asking, gavel, LIMIT_MS));
+    assert_int_equal(gavel_leave(candidate), GAVEL_OK); /* it gives the heartbeat up */
+    pthread_mutex_lock(&fake.mutex);
+    fake.reopens_in_reply = 1;
+    pthread_mutex_unlock(&fake.mutex);
+    fake_go_on(&fake);
+    assert_true(comes_true(has_beaten, &fake, LIMIT_MS));
+    assert_true(comes_true(is_out, &fake, LIMIT_MS));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    fake_end(&fake);
+}
+
 static void test_handle_is_closed_without_a_session(void **state)
 {
     struct gavel_settings settings = fake_settings(2500);
@@ -493,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_record_of_another_leader_supersedes),
         cmocka_unit_test(test_hint_makes_it_look),
         cmocka_unit_test(test_answer_is_fed_after_the_news_before_it),
+        cmocka_unit_test(test_who_has_ended_when_it_joins_is_taken_out_again),
         cmocka_unit_test(test_handle_is_closed_without_a_session),
         cmocka_unit_test(test_who_waits_to_start_can_leave),
         cmocka_unit_test(test_guard_reads_the_deadline_of_the_session),

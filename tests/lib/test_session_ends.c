@@ -3,6 +3,8 @@
 /* Many groups whose session ends at once, and work that does not stop with it. The store is a fake. */
 #include "fake.h"
 
+#include "lib/candidate.h"
+#include "lib/handle.h"
 #include "os/clock.h"
 
 #include <signal.h>
@@ -185,6 +187,44 @@ static void test_all_groups_of_a_lost_session_are_told_earliest_stop_first(void 
     /* They are told of keep-alives by none of their steps. */
     fake_prolong(&many.fake);
     assert_order(&many);
+    many_close(&many);
+}
+
+static int calls_under_way(struct many *many)
+{
+    struct gavel *gavel = many->gavel;
+    int count = 0;
+
+    pthread_mutex_lock(&gavel->mutex);
+    for (const struct job *job = gavel->worker.running; job; job = job->next)
+        count++;
+    for (const struct job *job = gavel->worker.queue.first; job; job = job->next)
+        count++;
+    pthread_mutex_unlock(&gavel->mutex);
+    return count;
+}
+
+static bool is_quiet(void *argument) { return calls_under_way(argument) == 0; }
+
+/* Otherwise the last would wait for its turn until its time is over, and all would be said again. */
+static void test_former_leaders_come_to_the_next_session_some_at_a_time(void **state)
+{
+    struct many many;
+
+    (void)state;
+    many_open(&many, 2 * LIB_JOBS_WANTED, FAKE_LEASE_MS * 10);
+    for (size_t i = 0; i < many.count; i++)
+        many_join(&many, i, 5000);
+    assert_true(many_sees(&many, &many.led, (int)many.count));
+    assert_true(comes_true(is_quiet, &many, LIMIT_MS));
+    pthread_mutex_lock(&many.fake.mutex);
+    many.fake.hangs = true;
+    pthread_mutex_unlock(&many.fake.mutex);
+    fake_open(&many.fake, 2);
+    assert_true(many_sees(&many, &many.demoted, (int)many.count));
+    assert_in_range(calls_under_way(&many), 0, LIB_JOBS_WANTED + SLOT_COUNT);
+    fake_go_on(&many.fake);
+    assert_true(many_sees(&many, &many.led, 2 * (int)many.count));
     many_close(&many);
 }
 
@@ -371,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_work_that_hangs_ends_the_process), /* before there is any thread */
         cmocka_unit_test(test_all_groups_of_a_lost_session_are_told_earliest_stop_first),
+        cmocka_unit_test(test_former_leaders_come_to_the_next_session_some_at_a_time),
         cmocka_unit_test(test_all_groups_of_a_session_that_lapses_are_told_once),
         cmocka_unit_test(test_one_slow_group_takes_time_from_those_after_it_only),
         cmocka_unit_test(test_work_that_nobody_can_stop_is_reported_at_its_deadline),

@@ -87,6 +87,7 @@ printf 'int x = sizeof(int);\nint y = sizeof(x);\n' >>"$tree/src/base/a.c" && ex
 printf '%s\n    if (status != GAVEL_OK)\n    if (!status)\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:3 "compare it with GAVEL_OK"
 printf '%s\n    return status ? status : f();\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:2 "compare it with GAVEL_OK"
 sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
+echo 'const char *asked = "get''env";' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "secure_getenv"
 echo 'void sea''t_take(void);' >>"$tree/src/base/a.h" && expect src/base/a.h:7 '"sea''t" is a metaphor'
 echo 'The cour''ier takes it.' >>"$tree/docs/b.md" && expect docs/b.md:2 '"cour''ier" is a metaphor'
 echo 'void *ret_wi''ll;' >>"$tree/src/base/a.c" && expect src/base/a.c:9 '"_wi''ll" is a metaphor'

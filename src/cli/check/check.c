@@ -11,6 +11,7 @@
 #include "cli/store/facts.h"
 #include "config/duration.h"
 #include "config/run_grace.h"
+#include "core/candidate/candidate.h"
 #include "guard/spec.h"
 #include "store/store.h"
 
@@ -367,6 +368,8 @@ enum gavel_status check_find(const struct cli *cli, struct findings *f, struct g
 
     f->no_bounds = no_bounds_reason(cli, f->store);
     f->session = (struct session_terms){0};
+    if (status == GAVEL_OK)
+        status = candidate_check_policy(s->policy, cli->config.enabled && f->store->has_sessions, error);
     if (status == GAVEL_OK && file)
         status = run_graces_share(file->children, file->count, s, f->rules, error);
     if (status == GAVEL_OK && f->store->has_sessions && !f->no_bounds)

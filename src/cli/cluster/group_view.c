@@ -36,7 +36,16 @@ static enum leadership_state state_of(const json_t *group)
 
 const char *group_state(const json_t *group) { return leadership_state_name(state_of(group)); }
 
-const char *group_state_text(const json_t *group) { return leadership_state_text(state_of(group)); }
+const char *group_state_text(const json_t *group)
+{
+    const char *ending = json_get_text(group, "former_ending");
+    enum leadership_state state = state_of(group);
+
+    if (state != LEADERSHIP_EXPIRED)
+        return leadership_state_text(state);
+    return strcmp(ending, "expired") == 0 ? "the last leader's session expired; no successor yet"
+                                          : leadership_state_text(LEADERSHIP_LAPSED);
+}
 
 json_t *group_unknown(const char *name)
 {
@@ -157,8 +166,8 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
         const char *words;
     } endings[] = {
         {"dead", "died"},
-        {"expired", "was silent for too long"},
-        {"lapsed", "lost its lease"},
+        {"expired", "did not keep its session alive"},
+        {"lapsed", "did not renew in time"},
         {"resigned", "gave up"},
         {"released", "gave up"},
         {"handed_over", "hands over"},

@@ -18,19 +18,26 @@
 #define PATIENCE_MS 5000
 #define LOOK_FOR_FILE_MS 20
 
+/* A renewal is one of a lease or a keep-alive of a session; that a lease has run out is seen only where there
+ * are leases, since a session that ends is nobody's any more. */
 static const struct {
     const char *name;
     const char *text;
+    const char *ending;
     const char *word; /* NULL: the name */
 } states[] = {
-    [LEADERSHIP_EMPTY] = {"empty", "nobody has led it yet", NULL},
-    [LEADERSHIP_RELEASED] = {"released", "the last leader has released; no successor yet", NULL},
-    [LEADERSHIP_KILLED] = {"released", "the last leader was killed; no successor yet", "killed"},
-    [LEADERSHIP_LAPSED] = {"released", "the last leader did not renew in time; no successor yet", "lapsed"},
-    [LEADERSHIP_HELD] = {"held", "it has a leader", NULL},
-    [LEADERSHIP_EXPIRED] = {"expired", "the last leader's lease has run out; no successor yet", NULL},
-    [LEADERSHIP_DEAD] = {"dead", "the last leader's process is dead; no successor yet", NULL},
-    [LEADERSHIP_DONE] = {"done", "the work is done for good, so nobody will lead it again", NULL},
+    [LEADERSHIP_EMPTY] = {"empty", "nobody has led it yet", "nobody has led yet", NULL},
+    [LEADERSHIP_RELEASED] = {"released", "the last leader has released; no successor yet", " gave up", NULL},
+    [LEADERSHIP_KILLED] = {"released", "the last leader was killed; no successor yet", " was killed",
+                           "killed"},
+    [LEADERSHIP_LAPSED] = {"released", "the last leader did not renew in time; no successor yet",
+                           " did not renew in time", "lapsed"},
+    [LEADERSHIP_HELD] = {"held", "it has a leader", " leads", NULL},
+    [LEADERSHIP_EXPIRED] = {"expired", "the last leader's lease has run out; no successor yet",
+                            " lost its lease", NULL},
+    [LEADERSHIP_DEAD] = {"dead", "the last leader's process is dead; no successor yet", " died", NULL},
+    [LEADERSHIP_DONE] = {"done", "the work is done for good, so nobody will lead it again",
+                         " has done the work for good", NULL},
 };
 
 const char *leadership_state_name(enum leadership_state state) { return states[state].name; }
@@ -41,6 +48,8 @@ const char *leadership_state_word(enum leadership_state state)
 }
 
 const char *leadership_state_text(enum leadership_state state) { return states[state].text; }
+
+const char *leadership_state_ending(enum leadership_state state) { return states[state].ending; }
 
 bool leadership_has_mandate(const struct leadership *leadership)
 {

@@ -77,6 +77,9 @@ enum gavel_loss leadership_loss(enum leadership_state state);
 /* A sentence about a leadership that is not held, for error messages. */
 const char *leadership_state_text(enum leadership_state state);
 
+/* Why nobody leads, short enough for a line with the time: what follows the name of who led last. */
+const char *leadership_state_ending(enum leadership_state state);
+
 /*
  * Whether the record is of a mandate that was not released. Its lease, renewals
  * and process are then meaningful, even if the holder was lost.

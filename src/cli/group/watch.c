@@ -60,26 +60,6 @@ static void print_json(const struct cli *cli, const struct leadership *before,
     json_print_line(json);
 }
 
-/* Why nobody leads, short enough for a line with the time. */
-static const char *short_reason(enum leadership_state state)
-{
-    switch (state) {
-    case LEADERSHIP_RELEASED:
-        return " gave up";
-    case LEADERSHIP_LAPSED:
-    case LEADERSHIP_EXPIRED:
-        return " lost its lease";
-    case LEADERSHIP_KILLED:
-        return " was killed";
-    case LEADERSHIP_DEAD:
-        return " died";
-    case LEADERSHIP_DONE:
-        return " has done the work for good";
-    default:
-        return "nobody has led yet";
-    }
-}
-
 static void print_change(const struct cli *cli, const struct leadership *before,
                          const struct leadership *leadership)
 {
@@ -97,7 +77,7 @@ static void print_change(const struct cli *cli, const struct leadership *before,
                leadership->record.holder, style_end(cli, STYLE_GREEN), leadership->record.epoch);
     else
         printf("%snobody leads%s: %s%s\n", style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW),
-               leadership->record.holder, short_reason(leadership->state));
+               leadership->record.holder, leadership_state_ending(leadership->state));
 }
 
 /* Whether looking again may help; a store that is damaged stays so. */

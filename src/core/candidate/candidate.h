@@ -108,7 +108,8 @@ enum candidate_event_kind {
     CANDIDATE_OUTCOME,      /* what came of the work: the next release leaves it in the record */
     CANDIDATE_ENSURE,       /* see candidate_event.ensure */
     CANDIDATE_SET_ELIGIBLE,
-    CANDIDATE_STOP, /* release, leave, end */
+    CANDIDATE_GO_ON, /* what waits may be said: see candidate_event.waits */
+    CANDIDATE_STOP,  /* release, leave, end */
 };
 
 struct candidate_event {
@@ -120,6 +121,12 @@ struct candidate_event {
      * learns of a later deadline with whatever event comes next.
      */
     struct store_session session;
+    /*
+     * If it shows another session: what there is to say and to ask in that one
+     * waits for GO_ON. Thousands may be told at once that their mandates are over,
+     * and the last of them must not wait for its turn until its time is over.
+     */
+    bool waits;
     union {
         struct {
             uint64_t call; /* of the action that asked */
@@ -281,6 +288,7 @@ struct candidate {
     uint64_t seen_session;        /* the one in which `seen` was seen … */
     uint64_t seen_revision;       /* … how far the store had come then, as far as is known … */
     bool is_ours;                 /* … and whether that one holds the mandate */
+    bool waits;                   /* nothing is said or asked in this session before GO_ON */
     uint64_t joined_session;      /* the one in which a heartbeat of ours was answered; 0: none … */
     uint64_t joined_revision;     /* … and how far the store had come by the first of them; 0: not known */
     uint64_t joined_above;    /* what is granted to us there is above this epoch: the fence as it was told */
@@ -367,8 +375,12 @@ struct candidate {
     gavel_ns now;
 };
 
+/* Whether candidates of a store can have this policy: ERR_STORE_UNSUPPORTED. */
+GAVEL_CHECKED enum gavel_status candidate_check_policy(enum gavel_policy policy, bool has_sessions,
+                                                       struct gavel_error *error);
+
 /* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or the error of
- * gavel_settings_check(). */
+ * gavel_settings_check() or candidate_check_policy(). */
 GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate,
                                                const struct candidate_config *config,
                                                struct gavel_error *error);

@@ -63,7 +63,7 @@ struct sight { /* the record, as a reply or a push shows it */
     uint64_t session;
     uint64_t revision;
 };
-void session_follow(struct candidate *c, const struct store_session *session);
+void session_follow(struct candidate *c, const struct store_session *session, bool waits);
 /* False if it is of another session, or older than what is known: then nothing was learnt. */
 bool session_see(struct candidate *c, const struct sight *sight);
 bool session_see_reply(struct candidate *c, const struct store_reply *reply);

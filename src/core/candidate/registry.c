@@ -182,7 +182,8 @@ void registry_leave_again(struct candidate *c)
 
 void registry_leave(struct candidate *c)
 {
-    /* Without a session nobody is registered, unless a heartbeat waits to be sent with the opening of one. */
+    /* Without a session nobody is registered, unless a heartbeat waits to be sent with the opening of one.
+     * If that is answered after it was given up, whoever makes our calls leaves for us. */
     bool is_unknown = c->has_sessions && c->session.number == 0;
 
     if (is_unknown && c->calls[SLOT_BEAT].is_pending)

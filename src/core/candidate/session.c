@@ -73,7 +73,7 @@ static void end_mandate(struct candidate *c)
     }
 }
 
-void session_follow(struct candidate *c, const struct store_session *session)
+void session_follow(struct candidate *c, const struct store_session *session, bool waits)
 {
     bool is_another = session->number != c->session.number;
 
@@ -89,6 +89,7 @@ void session_follow(struct candidate *c, const struct store_session *session)
     if (PLANTED(MANDATE_OUTLIVES_SESSION) && holds_mandate(c) && session->number != 0)
         c->mandate_session = session->number;
     if (is_another) {
+        c->waits = waits;
         if (session_is_over(c))
             end_mandate(c);
         begin_anew(c);

@@ -14,6 +14,16 @@
 /* Let a hint make an open breaker try at most so often. */
 #define NUDGE_EVERY NS_PER_S
 
+enum gavel_status candidate_check_policy(enum gavel_policy policy, bool has_sessions,
+                                         struct gavel_error *error)
+{
+    if (policy != GAVEL_POLICY_BALANCED || has_sessions)
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_STORE_UNSUPPORTED,
+        "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
+}
+
 enum gavel_status candidate_init(struct candidate *c, const struct candidate_config *config,
                                  struct gavel_error *error)
 {
@@ -23,10 +33,8 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
         status = name_check("candidate id", config->id, error);
     if (status == GAVEL_OK)
         status = gavel_settings_check(&config->settings, error);
-    if (status == GAVEL_OK && config->settings.policy == GAVEL_POLICY_BALANCED && !config->has_sessions)
-        status = error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
+    if (status == GAVEL_OK)
+        status = candidate_check_policy(config->settings.policy, config->has_sessions, error);
     if (status != GAVEL_OK)
         return status;
     memset(c, 0, sizeof *c);
@@ -217,6 +225,9 @@ static void handle(struct candidate *c, const struct candidate_event *event)
     case CANDIDATE_SET_ELIGIBLE:
         set_eligible(c, event->eligible);
         break;
+    case CANDIDATE_GO_ON:
+        c->waits = false;
+        break;
     case CANDIDATE_STOP:
         c->loss = event->stop.loss;
         stop_for_good(c, GAVEL_OK);
@@ -235,6 +246,12 @@ static bool is_free(const struct candidate *c, enum candidate_slot slot)
     return !c->calls[slot].is_pending;
 }
 
+/* Whether what nobody waits for may be said or asked, once it is due. */
+static bool may_begin(const struct candidate *c, enum candidate_slot slot)
+{
+    return is_free(c, slot) && !c->waits;
+}
+
 static void run_calls(struct candidate *c)
 {
     bool has_looked = false;
@@ -251,7 +268,7 @@ static void run_calls(struct candidate *c)
     if (c->has_ask && c->now >= c->ask_at && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE) &&
         may_write)
         standby_ask(c);
-    if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
+    if (c->now >= c->look_at && may_begin(c, SLOT_MANDATE) && takes_part(c)) {
         has_looked = !c->is_hurried; /* a claim may follow, and must not wait for a heartbeat and a listing */
         c->is_hurried = false;
         if (holds_mandate(c) && !c->has_sessions)
@@ -259,10 +276,10 @@ static void run_calls(struct candidate *c)
         else
             standby_look(c);
     }
-    if (is_free(c, SLOT_BEAT) &&
+    if (may_begin(c, SLOT_BEAT) &&
         (c->now >= stand_due_at(c) || (has_looked && is_nearly_due(c, stand_due_at(c)))))
         registry_beat(c);
-    if (is_free(c, SLOT_LIST) && takes_part(c) &&
+    if (may_begin(c, SLOT_LIST) && takes_part(c) &&
         (c->now >= c->list_at || (has_looked && is_nearly_due(c, c->list_at))))
         registry_list(c);
 }
@@ -324,7 +341,7 @@ void candidate_step(struct candidate *c, const struct candidate_event *event,
     c->actions = ret_actions;
     c->now = event->now;
     if (c->state != CANDIDATE_ENDED) {
-        session_follow(c, &event->session);
+        session_follow(c, &event->session, event->waits);
         lead_check_time(c); /* first: whatever the event brings, a mandate that is over is over */
         handle(c, event);
         call_timeouts(c);
@@ -383,11 +400,11 @@ gavel_ns candidate_wake_at(const struct candidate *c)
         at = ns_min(at, ns_min(c->death_at, c->orphan_at));
     if (is_free(c, SLOT_MANDATE) && c->session.number != 0 && c->has_ask && c->state == CANDIDATE_STANDBY)
         at = ns_min(at, c->ask_at);
-    if (is_free(c, SLOT_MANDATE) && takes_part(c))
+    if (may_begin(c, SLOT_MANDATE) && takes_part(c))
         at = ns_min(at, c->look_at);
-    if (is_free(c, SLOT_BEAT))
+    if (may_begin(c, SLOT_BEAT))
         at = ns_min(at, stand_due_at(c));
-    if (is_free(c, SLOT_LIST) && takes_part(c))
+    if (may_begin(c, SLOT_LIST) && takes_part(c))
         at = ns_min(at, c->list_at);
     return at;
 }

@@ -296,13 +296,10 @@ static void keep_alive_answered(void *user, const Gavel__ClientFrame *frame)
 
     if (campaign->state != CAMPAIGN_OPEN || !answer || answer->status != GAVEL_OK)
         return; /* nothing is known; the next one follows */
-    for (size_t i = 0; i < answer->n_gone; i++) {
-        if (answer->gone[i] == campaign->session) {
-            finish(campaign, "expired", "expired");
-            return;
-        }
-    }
-    kept(campaign, keeping->forwarding.sent_at);
+    if (api_session_was_kept(answer, campaign->session, campaign->session_revision))
+        kept(campaign, keeping->forwarding.sent_at);
+    else
+        finish(campaign, "expired", "expired");
 }
 
 static void send_keep_alive(struct api_campaign *campaign)
@@ -450,8 +447,9 @@ void api_campaign_begin(struct api_campaign *campaign, struct api_call *call)
     if (!campaign->is_kept_by_client)
         mind_silence(campaign);
     tell_time(campaign, "session",
-              json_pack("{s:o,s:I,s:s}", "session", json_hex(campaign->session), "ttl_ms",
-                        (json_int_t)campaign->ttl_ms, "keepalive",
+              json_pack("{s:o,s:o,s:I,s:s}", "session", json_hex(campaign->session), "session_revision",
+                        campaign->session_revision ? json_u64(campaign->session_revision) : json_null(),
+                        "ttl_ms", (json_int_t)campaign->ttl_ms, "keepalive",
                         campaign->is_kept_by_client ? "client" : "stream"));
     pump(&campaign->stream);
 }

@@ -55,6 +55,7 @@ struct api_campaign {
     char group[NAME_MAX_BYTES + 1];
     char candidate[NAME_MAX_BYTES + 1];
     uint64_t session;
+    uint64_t session_revision; /* that opened it; 0: not told, as by a leader of before 0.7.0 */
     uint32_t ttl_ms;
     bool is_kept_by_client;
     bool is_abandoned;    /* OPENING: nobody waits for it any more */
@@ -101,8 +102,17 @@ struct api_session_sight {
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight);
 /* "session" of a body. False: the call has been answered. */
 bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session);
-/* The body {"session", "sent_at"?} of a call. False: the call has been answered. */
-bool api_session_and_stamp_read(struct api_call *call, uint64_t *ret_session, int64_t *ret_stamp);
+/* What the body of a call says of the session that it means. */
+struct api_session_named {
+    uint64_t id;
+    uint64_t revision; /* that opened it, as the event "session" told; 0: not said */
+    int64_t stamp;     /* "sent_at", or CAMPAIGN_NO_STAMP */
+};
+/* The body {"session", "session_revision"?, "sent_at"?} of a call. False: the call has been answered. */
+bool api_session_named_read(struct api_call *call, struct api_session_named *ret_named);
+/* Whether a keep-alive of this session has kept it: it is open, and was not opened anew under its id (a copy
+ * of its opening may come late, when it has expired). revision 0: not known. */
+bool api_session_was_kept(const Gavel__Kept *kept, uint64_t id, uint64_t revision);
 /* The session is known here, and no candidate of the group: the call has been answered. */
 bool api_session_is_foreign(struct api_call *call, uint64_t session);
 void api_reply_session_gone(struct api_call *call);

@@ -102,10 +102,12 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
                "the cluster did not answer in time; ask again");
         return;
     }
-    if (answer->n_gone) {
+    if (!api_session_was_kept(answer, campaign->session, campaign->session_revision)) {
         refuse(campaign, GAVEL_ERR_SESSION_GONE, "");
         return;
     }
+    if (answer->n_revisions == 1)
+        campaign->session_revision = answer->revisions[0];
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
     gavel__ask__init(&ask);
     ask.kind = GAVEL__ASK__KIND__GROUP;
@@ -116,7 +118,7 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
                "this node has too many requests under way; ask another one");
 }
 
-static void attach(struct api_call *call, uint64_t session, int64_t stamp)
+static void attach(struct api_call *call, const struct api_session_named *named)
 {
     struct api_campaign *campaign = api_campaign_new(call->api, call->names.group, "");
 
@@ -128,10 +130,11 @@ static void attach(struct api_call *call, uint64_t session, int64_t stamp)
         return;
     }
     campaign->state = CAMPAIGN_ATTACHING;
-    campaign->session = session;
-    campaign->word.stamp = stamp;
+    campaign->session = named->id;
+    campaign->session_revision = named->revision;
+    campaign->word.stamp = named->stamp;
     api_forwarding_init(&campaign->request, call->api, kept, campaign);
-    if (!api_forwarding_keep_alive(&campaign->request, session)) {
+    if (!api_forwarding_keep_alive(&campaign->request, named->id)) {
         api_campaign_free(campaign);
         api_reply_busy(call);
         return;
@@ -141,10 +144,9 @@ static void attach(struct api_call *call, uint64_t session, int64_t stamp)
 
 void api_post_own_events(struct api_call *call)
 {
-    uint64_t session = 0;
-    int64_t stamp = CAMPAIGN_NO_STAMP;
+    struct api_session_named named = {.stamp = CAMPAIGN_NO_STAMP};
 
-    if (api_session_and_stamp_read(call, &session, &stamp) && !api_session_is_foreign(call, session) &&
+    if (api_session_named_read(call, &named) && !api_session_is_foreign(call, named.id) &&
         api_campaign_may_open(call))
-        attach(call, session, stamp);
+        attach(call, &named);
 }

@@ -109,6 +109,7 @@ static void opened(void *user, const Gavel__ClientFrame *frame)
     enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
 
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
+    campaign->session_revision = status == GAVEL_OK ? result->session_revision : 0;
     if (status == GAVEL_OK && !campaign->is_abandoned && !send_ops(campaign, 3, &campaign->op, 1, joined)) {
         status = GAVEL_ERR_STORE_UNAVAILABLE;
         message = too_busy;
@@ -147,6 +148,7 @@ static void began(void *user, const Gavel__ClientFrame *frame)
     bool is_whole = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY && frame->reply->n_results == 0;
 
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
+    campaign->session_revision = status == GAVEL_OK ? result->session_revision : 0;
     if (is_whole && !campaign->is_abandoned &&
         (status == GAVEL_ERR_SESSION_GONE || status == GAVEL_ERR_STATE))
         open_alone(campaign);

@@ -25,6 +25,7 @@ struct forwarding_of_session {
     struct api_forwarding forwarding;
     struct api_later later;
     uint64_t session;
+    uint64_t session_revision; /* 0: whichever is open */
     uint64_t epoch;
     int64_t stamp;
     bool stays;
@@ -51,17 +52,33 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
     return *ret_session != 0;
 }
 
-bool api_session_and_stamp_read(struct api_call *call, uint64_t *ret_session, int64_t *ret_stamp)
+bool api_session_named_read(struct api_call *call, struct api_session_named *ret_named)
 {
-    static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
+    static const struct api_key keys[] = {{"session", JSON_STRING, true},
+                                          {"session_revision", JSON_INTEGER, false},
+                                          {"sent_at", JSON_INTEGER, false}};
+    int64_t revision = 0;
     json_t *body;
     bool is_good;
 
     if (!api_body_read(call, keys, COUNT(keys), &body))
         return false;
-    is_good = api_session_read(call, body, ret_session) && api_stamp_read(call, body, ret_stamp);
+    is_good = api_session_read(call, body, &ret_named->id) &&
+              api_body_number(call, body, "session_revision", 1, INT64_MAX, &revision) &&
+              api_stamp_read(call, body, &ret_named->stamp);
+    ret_named->revision = (uint64_t)revision;
     json_decref(body);
     return is_good;
+}
+
+bool api_session_was_kept(const Gavel__Kept *kept, uint64_t id, uint64_t revision)
+{
+    uint64_t open = kept->n_revisions == 1 ? kept->revisions[0] : 0;
+
+    for (size_t i = 0; i < kept->n_gone; i++)
+        if (kept->gone[i] == id)
+            return false;
+    return open == 0 || revision == 0 || open == revision;
 }
 
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight)
@@ -139,15 +156,12 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
     struct forwarding_of_session *own = user;
     struct api_call call = api_later_end(&own->later);
     const Gavel__Kept *answer = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT ? frame->kept : NULL;
-    bool is_gone = false;
     struct api_session_sight sight;
 
-    for (size_t i = 0; answer && i < answer->n_gone; i++)
-        is_gone = is_gone || answer->gone[i] == own->session;
     if (!answer || answer->status != GAVEL_OK) {
         api_reply_failure(&call, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
                           "the cluster did not answer in time; the session was not kept, ask again");
-    } else if (is_gone) {
+    } else if (!api_session_was_kept(answer, own->session, own->session_revision)) {
         api_reply_session_gone(&call);
     } else {
         api_session_look(call.api, own->session, call.names.group, &sight);
@@ -161,14 +175,14 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
 void api_post_keepalive(struct api_call *call)
 {
     struct forwarding_of_session *own;
-    uint64_t session = 0;
-    int64_t stamp = CAMPAIGN_NO_STAMP;
+    struct api_session_named named = {.stamp = CAMPAIGN_NO_STAMP};
 
-    own = api_session_and_stamp_read(call, &session, &stamp) ? make(call, session, kept) : NULL;
+    own = api_session_named_read(call, &named) ? make(call, named.id, kept) : NULL;
     if (!own)
         return;
-    own->stamp = stamp;
-    if (!api_forwarding_keep_alive(&own->forwarding, session)) {
+    own->stamp = named.stamp;
+    own->session_revision = named.revision;
+    if (!api_forwarding_keep_alive(&own->forwarding, named.id)) {
         free(own);
         api_reply_busy(call);
         return;

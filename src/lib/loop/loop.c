@@ -133,6 +133,8 @@ static void feed_answers(struct gavel *gavel)
         if (!job->next)
             gavel->answers.last = NULL;
         gavel->jobs--;
+        if (!job->candidate || job->candidate->has_ended)
+            worker_leave_for(gavel, job);
         if (job->candidate) { /* only this thread sets it to NULL */
             job->candidate->jobs--;
             lib_candidate_reply(job->candidate, job);

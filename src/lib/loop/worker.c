@@ -295,21 +295,44 @@ void worker_free_handle(struct gavel *gavel)
     free_handle(gavel);
 }
 
+static void enqueue(struct gavel *gavel, struct job *job)
+{
+    gavel->jobs++;
+    job->queued_at = clock_now();
+    pthread_mutex_lock(&gavel->mutex);
+    job_queue_add(&gavel->worker.queue, job);
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
 void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request)
 {
-    struct gavel *gavel = candidate->gavel;
     struct job *job = job_new(request);
 
     if (!job)
         return;
     candidate->jobs++;
-    gavel->jobs++;
     job->candidate = candidate;
     job->call = call;
-    job->queued_at = clock_now();
-    pthread_mutex_lock(&gavel->mutex);
-    job_queue_add(&gavel->worker.queue, job);
-    pthread_mutex_unlock(&gavel->mutex);
+    enqueue(candidate->gavel, job);
+}
+
+void worker_leave_for(struct gavel *gavel, const struct job *beat)
+{
+    bool has_joined = beat->op == STORE_HEARTBEAT && beat->reply && beat->reply->status == GAVEL_OK;
+    struct store_request request;
+    struct job *job;
+
+    if (!has_joined || beat->reply->session == 0)
+        return;
+    fill_request(beat, &request);
+    if (request.session != 0)
+        return;
+    request.op = STORE_LEAVE;
+    request.session = beat->reply->session;
+    request.give_up_at = clock_now() + (beat->give_up_at - beat->queued_at);
+    job = job_new(&request);
+    if (job)
+        enqueue(gavel, job);
 }
 
 void worker_flush(struct gavel *gavel)

@@ -78,6 +78,14 @@ void worker_free_handle(struct gavel *gavel);
 void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request);
 
 /*
+ * For a candidate that has ended, or is gone, when a call of its is answered. Its
+ * heartbeat may have gone with a session that it never saw: then it gave the
+ * heartbeat up and had nothing to leave, while the store has joined it. So it
+ * leaves now. Whoever has joined the group since is another instance.
+ */
+void worker_leave_for(struct gavel *gavel, const struct job *beat);
+
+/*
  * Gives the thread what is queued: at the end of a pass of the loop, so that
  * one pass makes one batch, and before a callback that may take long.
  */

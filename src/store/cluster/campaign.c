@@ -89,7 +89,8 @@ static bool say_without_renewal(struct gavel_parcel *parcel, size_t which)
 
 /*
  * If its caller has given up, and saw no session when it asked, it may have left since without telling
- * anybody. One that saw the session says that it leaves.
+ * anybody. One that saw the session says that it leaves, and for one that ends before it is told of this
+ * answer the library does (lib/loop/worker.h).
  */
 static void joined(struct gavel_parcel *parcel, size_t which)
 {

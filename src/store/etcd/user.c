@@ -68,7 +68,7 @@ enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
 {
     const char *path = url_option(url, "credentials");
     const char *user = url->user ? url->user : url_option(url, "user");
-    const char *password = getenv("GAVEL_ETCD_PASSWORD");
+    const char *password = secure_getenv("GAVEL_ETCD_PASSWORD");
 
     etcd->has_given_user = user != NULL;
     if (path) {
@@ -78,7 +78,7 @@ enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
         return read_file(etcd, user, error);
     }
     if (!user)
-        user = getenv("GAVEL_ETCD_USER");
+        user = secure_getenv("GAVEL_ETCD_USER");
     if (!user || !*user)
         return GAVEL_OK;
     if (!password)

@@ -60,7 +60,7 @@ static enum gavel_status choose_tls(struct mysql_target *target, struct gavel_er
 /* A copy in *ret_value, NULL if it is not set; false: out of memory. */
 static bool take_variable(const char *name, char **ret_value)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
 
     *ret_value = value ? strdup(value) : NULL;
     return !value || *ret_value;

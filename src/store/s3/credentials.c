@@ -36,7 +36,7 @@ void s3_credentials_source_done(struct s3_credentials_source *source)
 /* NULL if it is not set or empty. */
 static const char *environment(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
 
     return value && *value ? value : NULL;
 }

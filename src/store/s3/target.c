@@ -41,9 +41,9 @@ static const char *setting(const struct url *url, const char *option, const char
     const char *value = url_option(url, option);
 
     if (!value || !*value)
-        value = getenv(variable);
+        value = secure_getenv(variable);
     if ((!value || !*value) && other)
-        value = getenv(other);
+        value = secure_getenv(other);
     return value && *value ? value : NULL;
 }
 

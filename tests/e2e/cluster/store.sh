@@ -203,6 +203,8 @@ test_policy_balanced_is_for_clusters() {
     same "$(tells n1 /groups/default policy)" balanced
     expect 4 timeout 10 "$GAVEL" elect --store "$scratch/file.db" --policy balanced
     has "$errors" "the policy balanced needs a cluster"
+    expect 4 "$GAVEL" check --store "$scratch/file.db" --policy balanced
+    has "$errors" "the policy balanced needs a cluster"
 }
 
 test_the_death_of_the_leading_node_changes_no_leader() {

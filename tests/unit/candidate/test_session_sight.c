@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a candidate of a session is asked between its steps, and whom it watches. */
+/* What a candidate of a session is asked between its steps, whom it watches, and how it waits for its turn in
+ * another session. */
 
 #include "session_fixture.h"
 
@@ -66,11 +67,55 @@ static void test_nobody_watches_a_process_whose_death_the_store_sees(void **stat
     assert_non_null(find(f, CANDIDATE_UNWATCH));
 }
 
+/* The mandate ends at once; what can wait is that it joins again. */
+static void test_who_is_told_to_wait_says_nothing_in_another_session_until_it_may(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    open_session(f, 2);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_TICK, .waits = true});
+    assert_int_equal(find(f, CANDIDATE_WORK_STOP)->work_stop.reason, GAVEL_REASON_LAPSED);
+    work_stopped(f);
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    for (int i = 0; i < 1000; i++) {
+        keep_alive(f);
+        tick(f);
+        assert_null(find(f, CANDIDATE_CALL));
+    }
+    assert_int_equal(candidate_wake_at(&f->candidate), NEVER);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_GO_ON});
+    assert_int_equal(sent(f, STORE_HEARTBEAT)->session, 2);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+}
+
+static void test_who_waits_may_stop_and_goes_on_with_the_session_after_that(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    open_session(f, 2);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_TICK, .waits = true});
+    work_stopped(f);
+    open_session(f, 3);
+    tick(f); /* it leads no more, so it is told of this one in its turn */
+    assert_int_equal(sent(f, STORE_HEARTBEAT)->session, 3);
+    answer(f, STORE_HEARTBEAT, shown(f, 9, "me", true));
+    open_session(f, 4);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_TICK, .waits = true});
+    feed(f, (struct candidate_event){.kind = CANDIDATE_STOP});
+    work_stopped(f);
+    assert_int_equal(sent(f, STORE_LEAVE)->session, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_between_steps_a_mandate_lasts_as_long_as_the_session),
         TEST(test_nobody_watches_a_process_whose_death_the_store_sees),
+        TEST(test_who_is_told_to_wait_says_nothing_in_another_session_until_it_may),
+        TEST(test_who_waits_may_stop_and_goes_on_with_the_session_after_that),
     };
 
     return cmocka_run_group_tests_name("session_sight", tests, NULL, NULL);

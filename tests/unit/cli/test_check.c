@@ -168,6 +168,20 @@ static void test_stores_of_leases_are_told_as_ever(void **state)
     assert_null(strstr(text, "\nSession"));
 }
 
+/* As gavel_join() refuses it, in the same words. */
+static void test_a_policy_that_the_store_does_not_have_is_refused(void **state)
+{
+    struct scene *scene = *state;
+
+    scene->cli.config.settings.policy = GAVEL_POLICY_BALANCED;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    scene->store.has_sessions = false;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_string_equal(
+        scene->error.message,
+        "the policy balanced needs a cluster, which knows who leads how many groups; this store does not: use first, lexicographic or priority");
+}
+
 static void test_without_an_election_no_session_is_told(void **state)
 {
     struct scene *scene = *state;
@@ -187,6 +201,7 @@ int main(void)
         TEST(test_a_lease_beyond_what_a_cluster_keeps_is_refused),
         TEST(test_a_budget_that_is_tight_is_told),
         TEST(test_stores_of_leases_are_told_as_ever),
+        TEST(test_a_policy_that_the_store_does_not_have_is_refused),
         TEST(test_without_an_election_no_session_is_told),
     };
 

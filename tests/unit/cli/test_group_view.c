@@ -2,6 +2,7 @@
 
 /* A group of a cluster, made out of what a node says of it: the same words as for a group of a store. */
 #include "cli/cluster/group_view.h"
+#include "cli/group/leadership.h"
 #include "cli/json_out.h"
 
 #include <setjmp.h>
@@ -73,6 +74,31 @@ static void test_how_the_last_mandate_ended_is_told_in_the_words_of_a_store(void
     state_is("{\"leader\":null,\"former_leader\":\"a\",\"former_ending\":\"released\",\"done\":true}",
              "done");
     state_is("{\"leader\":\"b\",\"former_leader\":\"a\",\"former_ending\":\"dead\"}", "held");
+}
+
+static void ended_as(const char *ending, const char *text, const char *words)
+{
+    json_t *group = json_pack("{s:n,s:s,s:s}", "leader", "former_leader", "a", "former_ending", ending);
+    json_t *change = json_pack("{s:s,s:s}", "candidate", "a", "reason", ending);
+    char buffer[256];
+
+    assert_string_equal(group_state_text(group), text);
+    assert_string_equal(group_change_words("vacant", change, buffer, sizeof buffer), words);
+    json_decref(change);
+    json_decref(group);
+}
+
+/* Most mandates of a cluster last as long as a session; `lapsed` may be one of a lease, or of a leader whose
+ * session was kept alive too late. */
+static void test_a_session_that_has_expired_is_not_called_a_lease(void **state)
+{
+    (void)state;
+    ended_as("expired", "the last leader's session expired; no successor yet",
+             "nobody leads: a did not keep its session alive");
+    ended_as("lapsed", "the last leader did not renew in time; no successor yet",
+             "nobody leads: a did not renew in time");
+    assert_string_equal(leadership_state_ending(LEADERSHIP_LAPSED), " did not renew in time");
+    assert_string_equal(leadership_state_ending(LEADERSHIP_EXPIRED), " lost its lease");
 }
 
 static void test_a_group_that_no_node_knows_is_empty(void **state)
@@ -210,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_held_group_has_the_shape_of_a_leadership),
         cmocka_unit_test(test_how_the_last_mandate_ended_is_told_in_the_words_of_a_store),
+        cmocka_unit_test(test_a_session_that_has_expired_is_not_called_a_lease),
         cmocka_unit_test(test_a_group_that_no_node_knows_is_empty),
         cmocka_unit_test(test_candidates_are_listed_with_their_leader),
         cmocka_unit_test(test_odd_answers_do_no_harm),

@@ -213,6 +213,28 @@ static void test_a_client_that_keeps_itself_alive_leads_on(void **state)
     assert_int_equal(http_ask(*state, "/groups/g/leader?candidate=a", NULL, "")->code, 200);
 }
 
+/* A copy of its opening that comes late, when it has expired, opens another one under its id. */
+static void test_a_session_that_is_another_under_the_same_id_is_not_kept(void **state)
+{
+    struct listener *a = listener_campaign(*state, "g", "a", ",\"ttl_ms\":30000");
+    json_t *json = listener_next(a, "session");
+    uint64_t revision = (uint64_t)json_integer_value(json_object_get(json, "session_revision"));
+    char session[17], own[64], other[64];
+
+    (void)snprintf(session, sizeof session, "%s", json_string_value(json_object_get(json, "session")));
+    json_decref(json);
+    assert_true(revision > 0);
+    (void)snprintf(own, sizeof own, ",\"session_revision\":%" PRIu64, revision);
+    (void)snprintf(other, sizeof other, ",\"session_revision\":%" PRIu64, revision + 1);
+    (void)post(*state, "/groups/g/keepalive", session, own, 200);
+    (void)post(*state, "/groups/g/keepalive", session, ",\"session_revision\":null", 200);
+    assert_non_null(strstr(post(*state, "/groups/g/keepalive", session, other, 410), "ERR_SESSION_GONE"));
+    assert_non_null(strstr(post(*state, "/groups/g/events", session, other, 410), "ERR_SESSION_GONE"));
+    (void)post(*state, "/groups/g/keepalive", session, ",\"session_revision\":0", 400);
+    (void)post(*state, "/groups/g/keepalive", session, ",\"session_revision\":\"7\"", 400);
+    listener_resign(*state, a, "g");
+}
+
 static void test_who_resigns_leaves_and_who_stays_goes_to_the_end_of_the_queue(void **state)
 {
     struct listener *a = listener_campaign(*state, "g", "a", "");
@@ -629,6 +651,7 @@ int main(void)
         TEST(test_past_the_deadline_it_leads_no_more_and_again_when_the_cluster_answers),
         TEST(test_a_session_that_expires_ends_the_stream),
         TEST(test_a_client_that_keeps_itself_alive_leads_on),
+        TEST(test_a_session_that_is_another_under_the_same_id_is_not_kept),
         TEST(test_who_resigns_leaves_and_who_stays_goes_to_the_end_of_the_queue),
         TEST(test_a_stale_epoch_cannot_resign),
         TEST(test_sessions_that_are_none_are_refused),
