@@ -106,6 +106,7 @@ void runner_take_report(struct runner *runner)
 
     if (!guard_read(&runner->guard, &report))
         return;
+    runner_take_news(runner); /* of why the guard was told what it reports, which was put there before */
     runner->report = report;
     is_settled = report.state == SUPERVISOR_EMPTY && report.epoch != runner->settled_epoch;
     if (is_settled) {
