@@ -5,6 +5,7 @@
 #include "cli/cluster/cluster_cli.h"
 #include "cli/cluster/groups.h"
 #include "cli/group/leadership.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -169,8 +170,8 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker, cons
     else
         print_groups(cli, onlooker, &reply);
     if (reply.has_more && !cli->config.json)
-        printf("There are more groups than these %zu; see the others by `gavel groups --prefix`.\n",
-               reply.group_count);
+        printf("There are more groups than these %zu; see the others by `%s`.\n", reply.group_count,
+               hint_all(cli, "groups --prefix TEXT").text);
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);
 }

@@ -57,6 +57,11 @@ const char *setting_values_text(const struct setting_values *values, const char 
     return values->items[setting_by_flag(flag) - settings_table].text;
 }
 
+static enum value_source source_of(const struct setting_values *values, const char *flag)
+{
+    return values->items[setting_by_flag(flag) - settings_table].source;
+}
+
 /* Puts where the value stands before what is wrong with it. */
 static enum gavel_status blame(const struct setting_values *values, const struct setting *setting,
                                const struct gavel_error *cause, struct gavel_error *error)
@@ -265,7 +270,12 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
         ret_config->children = &values->children;
         ret_config->run.on_exit = ON_EXIT_RESTART;
     }
-    ret_config->has_group = values->items[setting_by_flag("group") - settings_table].source == SOURCE_FLAG;
+    ret_config->has_group = source_of(values, "group") == SOURCE_FLAG;
+    ret_config->is_store_given = source_of(values, "store") == SOURCE_FLAG ||
+                                 (source_of(values, "store") == SOURCE_FILE &&
+                                  source_of(values, "config") == SOURCE_FLAG);
+    ret_config->is_cluster_given = source_of(values, "cluster") == SOURCE_FLAG;
+    ret_config->wants_cluster = values->wants_cluster;
     status = read_values(values, groups, true, ret_config, error);
     if (status == GAVEL_OK && groups & OPTIONS_CLUSTER)
         status = choose_cluster(values, groups, ret_config, error);
