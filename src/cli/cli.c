@@ -46,6 +46,13 @@ int64_t cli_flag_number(const struct cli *cli, const char *name, int64_t otherwi
     return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
+const char *cli_flag_given(const struct cli *cli, const char *const *names)
+{
+    while (*names && !cli_flag_is_set(cli, *names))
+        names++;
+    return *names;
+}
+
 static void print_error_object(enum gavel_status status, const char *message)
 {
     json_t *root = json_pack("{s:{s:i, s:s, s:s}}", "error", "code", (int)status, "name",

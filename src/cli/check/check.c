@@ -384,9 +384,14 @@ int command_check(const struct cli *cli, int argc, char **argv)
 {
     struct gavel_error error = {0};
     struct findings f = {.candidates = cli_flag_number(cli, "candidates", 3)};
+    const char *given = cli_flag_given(cli, (const char *const[]){"candidates", "prices", NULL});
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster && given)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--%s is for the settings of candidates, --cluster for nodes: give one of them",
+                        given);
     if (cli->config.cluster)
         return cluster_check(cli);
     if (store_check_url(cli->config.store, &error) != GAVEL_OK)
