@@ -277,6 +277,7 @@ const struct command commands[] = {
      .summary = "check that the settings add up, or that a cluster is healthy",
      .help = "Prints the timing budget of the settings, the longest time without a leader and the longest overlap of two leaders. "
              "Starts nothing and does not touch the store. Exit code 7 if the times do not add up. "
+             "Of the children of a file (-f FILE) it looks up users, directories and programs, as `gavel run` does: exit code 127 if a program was not found, 126 if it cannot be executed. "
              "With --cluster, checks the nodes of a cluster instead: exit code 10 for split brain, 3 if nobody leads, 1 if a node is unhealthy.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(BUDGET) | EXITS(SPLIT_BRAIN),

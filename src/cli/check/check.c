@@ -7,6 +7,7 @@
 #include "cli/cluster/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
+#include "cli/run/run_plan.h"
 #include "cli/settings/setting_values.h"
 #include "cli/store/facts.h"
 #include "config/duration.h"
@@ -403,6 +404,8 @@ int command_check(const struct cli *cli, int argc, char **argv)
     if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) != GAVEL_OK ||
         check_find(cli, &f, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
+    if (cli->config.children && run_plan_check(cli, &error) != GAVEL_OK)
+        return run_plan_fail(cli, &error);
     if (cli->config.json)
         json_print_line(check_json(cli, &f));
     else
