@@ -100,6 +100,8 @@ struct store_driver {
      * is asked, no credentials are read. NULL: only open() can say.
      */
     enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
+    /* See store_caution(); NULL: nothing can be unwise there. */
+    void (*caution)(const char *rest, char *ret_text, size_t size);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to check. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
@@ -179,6 +181,15 @@ GAVEL_CHECKED enum gavel_status store_backup(struct store *store, const char *pa
  * candidates of the same server most likely reach it. False if it is unknown.
  */
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
+
+#define STORE_CAUTION_MAX 400
+
+/*
+ * What is allowed about the place of a URL and unwise, as it is now: a sentence
+ * for people; "" if nothing is. Judged by files of this machine: no server is
+ * asked, and nothing is created.
+ */
+void store_caution(const char *url, char ret_text[static STORE_CAUTION_MAX]);
 
 /* Safe on NULL. */
 void store_close(struct store *store);

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/process.h"
+#include "store/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,6 +176,21 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     return status;
 }
 
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct etcd_store *etcd = new_store();
+    struct url url = {0};
+
+    if (!etcd)
+        return;
+    if (take_target(etcd, rest, &url, NULL) == GAVEL_OK) {
+        secret_caution(url_option(&url, "key"), ret_text, size);
+        secret_caution(url_option(&url, "credentials"), ret_text, size);
+    }
+    url_done(&url);
+    free_store(etcd);
+}
+
 struct look {
     enum gavel_status status;
     char message[256];
@@ -261,6 +277,7 @@ const struct store_driver store_etcd = {
             .has_push = true,
         },
     .check_url = check_url,
+    .caution = caution,
     .open = open_store,
     .probe = etcd_probe,
     .own_address = own_address,

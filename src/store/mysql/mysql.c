@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "store/secret.h"
 
 #include <netdb.h>
 #include <pthread.h>
@@ -47,6 +48,18 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 
     mysql_target_done(&target);
     return status;
+}
+
+/* What the URL says beats the environment, as in mysql_target_identity(). */
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct mysql_target target;
+
+    if (mysql_target_parse(rest, &target, NULL) == GAVEL_OK) {
+        secret_caution(target.key, ret_text, size);
+        secret_caution(target.options ? target.options : target.environment.options, ret_text, size);
+    }
+    mysql_target_done(&target);
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -144,6 +157,7 @@ const struct store_driver store_mysql = {
             .sees_processes = true,
         },
     .check_url = check_url,
+    .caution = caution,
     .open = open_store,
     .probe = probe_store,
     .migrate = mysql_migrate,

@@ -16,6 +16,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/process.h"
+#include "store/secret.h"
 #include "store/url.h"
 
 #include <inttypes.h>
@@ -122,6 +123,18 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     s3_target_done(&target);
     url_done(&url);
     return status;
+}
+
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct s3_credentials_source source = {0};
+    struct url url;
+
+    if (url_parse(&form, rest, &url, NULL) == GAVEL_OK &&
+        s3_credentials_find(&url, &source, NULL) == GAVEL_OK && !source.is_environment)
+        secret_caution(source.file, ret_text, size);
+    s3_credentials_source_done(&source);
+    url_done(&url);
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -300,6 +313,7 @@ const struct store_driver store_s3 = {
             .sees_processes = true,
         },
     .check_url = check_url,
+    .caution = caution,
     .open = open_store,
     .probe = probe_store,
     .own_address = own_address,

@@ -375,6 +375,7 @@ const struct store_driver store_sqlite = {
             .is_shared = true,
             .sees_processes = true,
         },
+    .caution = sqlite_caution,
     .open = sqlite_open,
     .backup = sqlite_backup,
     .run = sqlite_run,

@@ -368,4 +368,41 @@ test_every_option_of_a_url_is_in_the_page_and_in_the_guide() {
     ((count >= 19)) || fail "only $count were found"
 }
 
+# warned TEXT URL: check, in words and as JSON, and a candidate in its log.
+warned() {
+    expect 0 "$GAVEL" check --store "$2"
+    has "$(tr -s ' \n' '  ' <<<"$output")" "$1"
+    expect 0 "$GAVEL" check --store "$2" --json
+    has "$("$JSON_GET" store.warning <<<"$output")" "$1"
+}
+
+test_a_store_that_a_restart_of_the_machine_empties_is_warned_of() {
+    [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs && -w /dev/shm ]] || skip "/dev/shm is no tmpfs that we may write"
+    local there
+    there=$(mktemp -d /dev/shm/gavel-XXXXXX)
+    warned "epochs then begin again at 1" "$there/not/yet/gavel.db"
+    [[ ! -e $there/not ]] || fail "check has made something"
+    expect 0 "$GAVEL" run --store "$there/gavel.db" -- true
+    rm -rf "$there"
+    has "$errors" "level=warning"
+    has "$errors" "the store is on tmpfs"
+    [[ $(stat -f -c %T "$scratch") != tmpfs ]] || return 0
+    same "$("$GAVEL" check --store "$store" --json | "$JSON_GET" store.warning)" null
+    expect 0 "$GAVEL" run --store "$store" -- true
+    has_not "$errors" "level=warning"
+}
+
+test_a_file_with_a_password_that_everybody_can_read_is_warned_of() {
+    local file=$scratch/secret url scheme
+    printf '[client]\nuser = u\npassword = p\n' >"$file"
+    for url in "mysql://h/db?options=$file" "etcd://h/p?credentials=$file" "s3://b/p?endpoint=http://127.0.0.1:1&credentials=$file"; do
+        scheme=${url%%:*}
+        [[ $("$GAVEL" store list --json) == *"\"scheme\":\"$scheme\",\"is_built\":true"* ]] || continue
+        chmod 644 "$file"
+        warned "every user of this machine can read $file" "$url"
+        chmod 640 "$file"
+        same "$("$GAVEL" check --store "$url" --json | "$JSON_GET" store.warning)" null
+    done
+}
+
 run_tests "$@"
