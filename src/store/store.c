@@ -189,6 +189,14 @@ enum gavel_status store_backup(struct store *store, const char *path, struct gav
     return tell(store->driver->backup(store, path, error), error);
 }
 
+enum gavel_status store_remove(struct store *store, const char *group, uint64_t version, gavel_ns until,
+                               struct gavel_error *error)
+{
+    if (!store->driver->remove)
+        return GAVEL_OK;
+    return tell(store->driver->remove(store, group, version, until, error), error);
+}
+
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
 {
     return store->driver->own_address && store->driver->own_address(store, ret_address);

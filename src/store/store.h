@@ -108,6 +108,9 @@ struct store_driver {
     /* See store_migrate() and store_backup(); NULL: nothing to migrate; no backup of its own. */
     enum gavel_status (*migrate)(struct store *store, char **ret_told, struct gavel_error *error);
     enum gavel_status (*backup)(struct store *store, const char *path, struct gavel_error *error);
+    /* See store_remove(); NULL: it keeps no records, or removes those that nobody uses by itself. */
+    enum gavel_status (*remove)(struct store *store, const char *group, uint64_t version, gavel_ns until,
+                                struct gavel_error *error);
     /* See store_own_address(); NULL: the store is on this host, or reports changes itself. */
     bool (*own_address)(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
@@ -175,6 +178,16 @@ GAVEL_CHECKED enum gavel_status store_migrate(struct store *store, char **ret_to
  */
 GAVEL_CHECKED enum gavel_status store_backup(struct store *store, const char *path,
                                              struct gavel_error *error);
+
+/*
+ * Removes the record of a group that the caller has seen released, with this
+ * version. If it has another one by now nothing happens, except in an object
+ * store, which may not take a condition. The epochs of the group may begin anew, so this is for
+ * one whose epochs fence nothing and whose mandates protect nothing: that of
+ * `gavel store ping`.
+ */
+GAVEL_CHECKED enum gavel_status store_remove(struct store *store, const char *group, uint64_t version,
+                                             gavel_ns until, struct gavel_error *error);
 
 /*
  * The numeric address of this host on its connection to the server: where other

@@ -246,6 +246,22 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     return GAVEL_OK;
 }
 
+/* The keys of wishes go with their group: a wish is of an epoch, and that of another group has another. */
+static enum gavel_status remove_group(struct store *store, const char *group, uint64_t version,
+                                      gavel_ns until, struct gavel_error *error)
+{
+    struct etcd_store *etcd = (struct etcd_store *)store;
+    struct look look = {0};
+    struct etcd_call call = {.give_up_at = until, .on_answer = take_look, .user = &look};
+    char key[ETCD_KEY_SIZE];
+    const struct etcd_put put = {.compared = key, .revision = version, .key = key};
+
+    etcd_key(etcd, ETCD_GROUPS, group, NULL, key);
+    etcd_ask(&call, "/v3/kv/txn", etcd_body_put(&put, NULL, NULL), true);
+    etcd_calls_run(etcd, etcd->http, &call, 1);
+    return look.status != GAVEL_OK ? error_set(error, look.status, "%s", look.message) : GAVEL_OK;
+}
+
 static void close_store(struct store *store)
 {
     struct etcd_store *etcd = (struct etcd_store *)store;
@@ -278,6 +294,7 @@ const struct store_driver store_etcd = {
         },
     .check_url = check_url,
     .caution = caution,
+    .remove = remove_group,
     .open = open_store,
     .probe = etcd_probe,
     .own_address = own_address,

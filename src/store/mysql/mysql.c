@@ -11,6 +11,7 @@
 #include "os/process.h"
 #include "store/secret.h"
 
+#include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -122,6 +123,35 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
     return status;
 }
 
+/* With what is kept of its epochs. */
+static enum gavel_status remove_group(struct store *store, const char *group, uint64_t version,
+                                      gavel_ns until, struct gavel_error *error)
+{
+    struct mysql_store *mysql = (struct mysql_store *)store;
+    const char *table = mysql->target.table;
+    struct text_buffer text = {0};
+    enum gavel_status status = GAVEL_OK;
+
+    if (!mysql_link_is_up(mysql))
+        status = mysql_link_open(mysql, until, error);
+    if (status != GAVEL_OK)
+        return status;
+    text_buffer_print(&text,
+                      "DELETE l, e FROM `%s%s` l LEFT JOIN `%s%s` e ON e.lock_key = l.lock_key"
+                      " WHERE l.held = 0 AND l.version = %" PRIu64 " AND l.lock_key = _utf8mb4 x'",
+                      table, mysql_table_suffixes[MYSQL_TABLE_LOCKS], table,
+                      mysql_table_suffixes[MYSQL_TABLE_EPOCHS], version);
+    for (; *group; group++)
+        text_buffer_print(&text, "%02x", (unsigned char)*group);
+    text_buffer_print(&text, "'");
+    if (text.is_short)
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while asking %s", mysql->shown);
+    else if (!mysql_link_do(mysql, text.bytes, until, NULL))
+        status = mysql_trouble_explain(mysql, error);
+    text_buffer_done(&text);
+    return status;
+}
+
 static void close_store(struct store *store)
 {
     struct mysql_store *mysql = (struct mysql_store *)store;
@@ -158,6 +188,7 @@ const struct store_driver store_mysql = {
         },
     .check_url = check_url,
     .caution = caution,
+    .remove = remove_group,
     .open = open_store,
     .probe = probe_store,
     .migrate = mysql_migrate,

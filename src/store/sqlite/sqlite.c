@@ -378,6 +378,7 @@ const struct store_driver store_sqlite = {
     .caution = sqlite_caution,
     .open = sqlite_open,
     .backup = sqlite_backup,
+    .remove = sqlite_remove,
     .run = sqlite_run,
     .wait = sqlite_wait,
     .close = sqlite_close,
