@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/error.h"
+#include "base/message.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ enum gavel_status(error_set)(struct gavel_error *error, enum gavel_status status
         return status;
     error->status = status;
     va_start(arguments, format);
-    (void)vsnprintf(error->message, sizeof error->message, format, arguments); /* cut off if too long */
+    message_write(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
     return status;
 }

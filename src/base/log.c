@@ -221,13 +221,18 @@ static bool is_text(const struct log_field *field)
     return field->kind == LOG_FIELD_STR && strcmp(field->key, "text") == 0;
 }
 
+/* Whoever fills in a field need not know whether there is anything to say. */
+static bool is_empty(const struct log_field *field)
+{
+    return field->kind == LOG_FIELD_STR && !(field->value.str && *field->value.str);
+}
+
 /* What a person at a terminal does without, or has read already. */
 static bool is_for_programs(const struct log_field *field)
 {
     size_t length = strlen(field->key);
 
-    return (length >= 3 && strcmp(field->key + length - 3, "_ns") == 0) || is_text(field) ||
-           (field->kind == LOG_FIELD_STR && !(field->value.str && *field->value.str));
+    return (length >= 3 && strcmp(field->key + length - 3, "_ns") == 0) || is_text(field);
 }
 
 /* "leader_changed", the name of an event, is "leader changed"; other messages stay as they are. */
@@ -264,7 +269,7 @@ static void put_human(struct writer *w, const char when[static 25], enum log_lev
         }
     }
     for (; fields && fields->kind != LOG_FIELD_END; fields++) {
-        if (is_for_programs(fields))
+        if (is_for_programs(fields) || is_empty(fields))
             continue;
         if (is_first) {
             put_color(w, COLOR_OFF COLOR_DIM);
@@ -277,7 +282,7 @@ static void put_human(struct writer *w, const char when[static 25], enum log_lev
         close_with(w, *c);
 }
 
-/* Everything of a line for programs. */
+/* A line for programs. */
 static void put_structured(struct writer *w, const char when[static 25], enum log_level level,
                            const char *message, const struct log_field *fields)
 {
@@ -287,7 +292,8 @@ static void put_structured(struct writer *w, const char when[static 25], enum lo
     put_field(w, &LOG_STR("level", log_level_name(level)), false);
     put_field(w, &LOG_STR("msg", message), false);
     for (; fields && fields->kind != LOG_FIELD_END; fields++)
-        put_field(w, fields, false);
+        if (!is_empty(fields))
+            put_field(w, fields, false);
     if (w->format == LOG_JSON)
         close_with(w, '}');
 }

@@ -14,8 +14,8 @@
  *     logfmt  ts=2026-11-15T12:00:00.123Z level=info msg="became leader" group=jobs epoch=7
  *     json    {"ts":"2026-11-15T12:00:00.123Z","level":"info","msg":"became leader","group":"jobs","epoch":7}
  *
- * A line for people names its level only for warnings and errors. It omits
- * empty fields and those whose keys end in _ns, which are instants of the
+ * Empty fields are left out. A line for people names its level only for warnings
+ * and errors. It omits fields whose keys end in _ns, which are instants of the
  * machine's clock. Underscores in an event's name become spaces, and the field
  * `text` follows the message.
  */
@@ -40,7 +40,7 @@ struct log_field {
     enum log_field_kind kind;
     const char *key;
     union {
-        const char *str; /* NULL prints as an empty string */
+        const char *str; /* NULL or "": left out */
         int64_t i64;
         uint64_t u64;
         bool flag;

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include "base/assert.h"
+#include "base/message.h"
 #include "config/duration.h"
 
 #include <errno.h>
@@ -46,6 +47,13 @@ int64_t cli_flag_number(const struct cli *cli, const char *name, int64_t otherwi
     return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
+const char *cli_flag_given(const struct cli *cli, const char *const *names)
+{
+    while (*names && !cli_flag_is_set(cli, *names))
+        names++;
+    return *names;
+}
+
 static void print_error_object(enum gavel_status status, const char *message)
 {
     json_t *root = json_pack("{s:{s:i, s:s, s:s}}", "error", "code", (int)status, "name",
@@ -67,7 +75,7 @@ int cli_fail(const struct cli *cli, enum gavel_status status, const char *format
     va_list list;
 
     va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
+    message_write(message, sizeof message, format, list);
     va_end(list);
     fflush(stdout);
     fprintf(stderr, "gavel%s%s: %s\n", name ? " " : "", name ? name : "", message);

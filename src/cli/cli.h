@@ -41,6 +41,12 @@ struct flag {
     const char *help;     /* NULL: an older name, which still works but is not listed */
 };
 
+/* An option that only some actions of a command take, such as `put` of `gavel note`. */
+struct flag_use {
+    const char *flag;    /* one of the command's own, or of settings_table */
+    const char *actions; /* "put delete" */
+};
+
 /* Which of the options in settings_table.c a command takes. */
 enum option_group {
     OPTIONS_COMMON = 1,      /* --json, --color, --config, …: every command */
@@ -69,6 +75,12 @@ struct command {
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
     unsigned exits;           /* EXITS() that it can end with, besides EXITS_ALWAYS */
     const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
+    /*
+     * Those that not every action takes, ending with a NULL flag. Given to
+     * another they would be ignored, which is never what was meant, so they are
+     * refused. NULL: the command has no actions.
+     */
+    const struct flag_use *uses;
     int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a separate program, gavel-NAME */
     const char *older_name_of; /* the command that replaced it and that --help lists; NULL: none */
 };
@@ -96,6 +108,9 @@ bool cli_flag_is_set(const struct cli *cli, const char *name);
 const char *cli_flag_text(const struct cli *cli, const char *name); /* NULL if not given */
 gavel_ms cli_flag_duration(const struct cli *cli, const char *name, gavel_ms otherwise);
 int64_t cli_flag_number(const struct cli *cli, const char *name, int64_t otherwise);
+
+/* The first of these flags of the command that was given; NULL if none was. The list ends with NULL. */
+const char *cli_flag_given(const struct cli *cli, const char *const *names);
 
 /*
  * Says "gavel leader: <message>" on stderr, and with --json also the error

@@ -78,6 +78,16 @@ static const struct flag store_flags[] = {
     {0},
 };
 
+static const struct flag_use store_uses[] = {
+    {"count", "ping"},
+    {"read-only", "ping"},
+    {"table", "sql"},
+    {"store", "ping migrate backup"},
+    {"preset", "ping"},
+    {"call-timeout", "ping"},
+    {0},
+};
+
 static const struct flag elections_flags[] = {
     {"limit", FLAG_NUMBER, "NUMBER", "how many to show, newest first (default: 10)"},
     {"pre-votes", FLAG_SWITCH, NULL, "also show rounds of pre-votes that failed"},
@@ -109,6 +119,13 @@ static const struct flag note_flags[] = {
     {0},
 };
 
+static const struct flag_use note_uses[] = {
+    {"epoch", "put delete"}, {"if-revision", "put delete"},
+    {"create", "put"},       {"prefix", "list watch"},
+    {"after", "watch"},      {"count", "watch"},
+    {"timeout", "watch"},    {0},
+};
+
 static const struct flag stepdown_flags[] = {
     {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
     {0},
@@ -120,6 +137,15 @@ static const struct flag member_flags[] = {
     {"witness", FLAG_SWITCH, NULL, "for add: it votes and never leads"},
     {"learner", FLAG_SWITCH, NULL, "for add: it follows without a vote until it is promoted"},
     {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
+    {0},
+};
+
+static const struct flag_use member_uses[] = {
+    {"api", "add"},
+    {"priority", "add"},
+    {"witness", "add"},
+    {"learner", "add"},
+    {"timeout", "add remove promote demote"},
     {0},
 };
 
@@ -137,6 +163,18 @@ static const struct flag cert_flags[] = {
     {"list", FLAG_TEXT, "FILE",
      "for revoke: the file of the list, which the nodes have as tls.revoked (default: revoked)"},
     {"force", FLAG_SWITCH, NULL, "overwrite existing files"},
+    {0},
+};
+
+static const struct flag_use cert_uses[] = {
+    {"out", "init issue secret"},
+    {"ca", "issue"},
+    {"host", "issue"},
+    {"client", "issue"},
+    {"valid-for", "init issue"},
+    {"days", "init"},
+    {"list", "revoke"},
+    {"force", "init issue secret"},
     {0},
 };
 
@@ -225,7 +263,7 @@ const struct command commands[] = {
              "watch GROUP [KEY] prints each change.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT) | EXITS(STALE),
-     .flags = note_flags, .run = command_note},
+     .flags = note_flags, .uses = note_uses, .run = command_note},
     {.name = "handover", .arguments = "",
      .summary = "ask the leader to hand over: of a group, or of a cluster",
      .help = "Asks the leader of a group to hand over, waits until it has, and prints who leads now. The work of the old leader stops first. "
@@ -239,6 +277,7 @@ const struct command commands[] = {
      .summary = "check that the settings add up, or that a cluster is healthy",
      .help = "Prints the timing budget of the settings, the longest time without a leader and the longest overlap of two leaders. "
              "Starts nothing and does not touch the store. Exit code 7 if the times do not add up. "
+             "Of the children of a file (-f FILE) it looks up users, directories and programs, as `gavel run` does: exit code 127 if a program was not found, 126 if it cannot be executed. "
              "With --cluster, checks the nodes of a cluster instead: exit code 10 for split brain, 3 if nobody leads, 1 if a node is unhealthy.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(BUDGET) | EXITS(SPLIT_BRAIN),
@@ -251,7 +290,7 @@ const struct command commands[] = {
              "migrate changes a table that another program created so that gavel can share it. backup copies a SQLite store to a new file while it is in use.",
      .options = OPTIONS_STORE_ALL | OPTIONS_CALLS,
      .exits = EXITS(STORE) | EXITS(TIMEOUT) | EXITS(BUDGET),
-     .flags = store_flags, .run = command_store},
+     .flags = store_flags, .uses = store_uses, .run = command_store},
     {.name = "elections", .arguments = "",
      .summary = "show the elections of a cluster: who stood, who voted for whom, and why not",
      .help = "Shows the elections that the nodes of a cluster remember, newest first: the candidate, the result, how long it took, and the vote of each node with its reason.",
@@ -265,14 +304,14 @@ const struct command commands[] = {
              "promote NAME makes a learner a voter, demote NAME makes a voter a learner. Changes are made one at a time.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
-     .flags = member_flags, .run = command_member},
+     .flags = member_flags, .uses = member_uses, .run = command_member},
     {.name = "cert", .arguments = "ACTION [NAME]", .arguments_max = 2,
      .summary = "make the certificates of a cluster",
      .help = "init CLUSTER creates the CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. "
              "issue NAME creates the certificate and the key of a node, NAME.crt and NAME.key; with --client, those of a program that uses the cluster. "
              "show FILE prints the contents of a certificate. revoke FILE adds a certificate to the list of those that the nodes reject. "
              "secret creates only cluster.secret. Only their owner can read the keys and the secret. Existing files are kept unless --force is given.",
-     .flags = cert_flags, .run = command_cert},
+     .flags = cert_flags, .uses = cert_uses, .run = command_cert},
     {.name = "cluster", .arguments = "demo", .arguments_max = 1,
      .summary = "start a cluster on this machine, to try it out",
      .help = "Starts three gaveld on loopback in a temporary directory, says how to reach them, and reports in plain words what happens to them. Ctrl-C ends them and removes the directory.",

@@ -14,6 +14,7 @@
 #include "disk/internal.h"
 
 #include "base/error.h"
+#include "os/retry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,12 +44,17 @@ enum gavel_status disk_lock(struct disk *disk, struct gavel_error *error)
     char pid[24];
     struct flock lock = whole_file();
     int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    struct retry retry = {0};
+    bool is_ours;
 
     disk_path(disk, DISK_LOCK_FILE, path);
     disk->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (disk->lock_fd < 0)
         return disk_error(disk, errno, "opening its lock", error);
-    if (fcntl(disk->lock_fd, F_SETLK, &lock) < 0)
+    do
+        is_ours = fcntl(disk->lock_fd, F_SETLK, &lock) == 0;
+    while (!is_ours && (errno == EACCES || errno == EAGAIN) && retry_wait(&retry));
+    if (!is_ours)
         return errno == EACCES || errno == EAGAIN ? taken(disk, error)
                                                   : disk_error(disk, errno, "locking it", error);
     /* For people only: a full disk is no reason to stop here. */

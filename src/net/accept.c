@@ -9,6 +9,8 @@
 #include "net/internal.h"
 
 #include "base/error.h"
+#include "net/listen.h"
+#include "os/retry.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -107,38 +109,19 @@ static enum gavel_status fail(const struct transport *transport, int failure, st
     return error_set(error, GAVEL_ERR_IO, "cannot listen on %s: %s", listen, strerror(failure));
 }
 
-/* Returns the descriptor, or a negative errno. */
-static int open_socket(const struct sockaddr_storage *address, socklen_t length, int type)
-{
-    int fd = socket(address->ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1, failure;
-
-    if (fd < 0)
-        return -errno;
-    if (type == SOCK_STREAM)
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-                         sizeof on); /* connections of a dead node linger */
-    if (bind(fd, (const struct sockaddr *)address, length) == 0 &&
-        (type != SOCK_STREAM || listen(fd, BACKLOG) == 0))
-        return fd;
-    failure = errno;
-    (void)close(fd);
-    return -failure;
-}
-
 /* Returns 0 or an errno. */
 static int open_both(struct transport *transport, struct sockaddr_storage *address, socklen_t length)
 {
     struct sockaddr_storage bound = {0};
     socklen_t bound_length = sizeof bound;
 
-    transport->listener = open_socket(address, length, SOCK_STREAM);
+    transport->listener = listen_once((const struct sockaddr *)address, length, SOCK_STREAM, BACKLOG);
     if (transport->listener < 0)
         return -transport->listener;
     if (getsockname(transport->listener, (struct sockaddr *)&bound, &bound_length) != 0)
         return errno;
     transport->port = address_port(&bound);
-    transport->datagrams = open_socket(&bound, bound_length, SOCK_DGRAM);
+    transport->datagrams = listen_once((const struct sockaddr *)&bound, bound_length, SOCK_DGRAM, 0);
     if (transport->datagrams >= 0)
         return 0;
     (void)close(transport->listener);
@@ -146,12 +129,29 @@ static int open_both(struct transport *transport, struct sockaddr_storage *addre
     return -transport->datagrams;
 }
 
+/* A port of our choice, or the one that is asked for. Returns 0 or an errno. */
+static int open_somewhere(struct transport *transport, struct sockaddr_storage *address, socklen_t length)
+{
+    struct retry retry = {0};
+    int failure = EADDRINUSE;
+
+    if (address_port(address) == 0) {
+        for (int i = 0; i < PORT_ATTEMPTS && failure == EADDRINUSE; i++)
+            failure = open_both(transport, address, length);
+        return failure;
+    }
+    do
+        failure = open_both(transport, address, length);
+    while (failure == EADDRINUSE && retry_wait(&retry));
+    return failure;
+}
+
 enum gavel_status accept_open(struct transport *transport, struct gavel_error *error)
 {
     struct sockaddr_storage address;
     socklen_t length;
     enum gavel_status status = address_resolve(transport->settings.listen, &address, &length, error);
-    int failure = EADDRINUSE;
+    int failure;
 
     if (status != GAVEL_OK)
         return status;
@@ -160,11 +160,7 @@ enum gavel_status accept_open(struct transport *transport, struct gavel_error *e
             error, GAVEL_ERR_INVALID,
             "will not listen on %s without TLS: anybody there could act as a member; set tls (\"gavel cert\" creates the files), or listen on 127.0.0.1",
             transport->settings.listen);
-    for (int i = 0; i < PORT_ATTEMPTS && failure == EADDRINUSE; i++) {
-        failure = open_both(transport, &address, length);
-        if (address_port(&address) != 0)
-            break;
-    }
+    failure = open_somewhere(transport, &address, length);
     if (failure)
         return fail(transport, failure, error);
     /* These fail only for signals. */

@@ -4,6 +4,7 @@
 
 #include "net/internal.h"
 
+#include "base/message.h"
 #include "os/clock.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@ void text_write(char *buffer, size_t size, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(buffer, size, format, arguments);
+    message_write(buffer, size, format, arguments);
     va_end(arguments);
 }
 

@@ -32,3 +32,8 @@ const char *filesystem_refused(uint64_t magic)
     }
     return NULL;
 }
+
+const char *filesystem_in_memory(uint64_t magic)
+{
+    return magic == 0x01021994 ? "tmpfs" : magic == 0x858458F6 ? "ramfs" : NULL;
+}

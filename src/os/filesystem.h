@@ -13,4 +13,8 @@
  */
 const char *filesystem_refused(uint64_t magic);
 
+/* The name of the file system if it is in memory only, so that nothing of it outlives a restart of the
+ * machine; NULL if it is not. */
+const char *filesystem_in_memory(uint64_t magic);
+
 #endif

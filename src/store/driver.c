@@ -3,6 +3,7 @@
 #include "store/driver.h"
 
 #include "base/error.h"
+#include "base/message.h"
 #include "os/process.h"
 
 #include <stdarg.h>
@@ -17,7 +18,7 @@ void reply_fail(struct store_reply *reply, enum gavel_status status, const char 
     store_reply_done(reply);
     reply->status = status;
     va_start(arguments, format);
-    (void)vsnprintf(reply->message, sizeof reply->message, format, arguments); /* cut off if too long */
+    message_write(reply->message, sizeof reply->message, format, arguments);
     va_end(arguments);
 }
 

@@ -7,9 +7,12 @@
  */
 #include "store/secret.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,6 +81,19 @@ enum gavel_status secret_read(const char *path, struct secret *ret_secret, const
     is_short = fd >= 0 && made.size > 0 && !made.text;
     secret_done(&made);
     return is_short ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_STORE_DENIED;
+}
+
+void secret_caution(const char *path, char *ret_text, size_t size)
+{
+    struct gavel_error error;
+    struct stat about;
+
+    if (!path || !*path || stat(path, &about) || !S_ISREG(about.st_mode) || !(about.st_mode & S_IROTH))
+        return;
+    (void)!error_set(
+        &error, GAVEL_OK,
+        "every user of this machine can read %.200s, which holds a secret of the store; chmod 600 it", path);
+    (void)snprintf(ret_text, size, "%s", error.message);
 }
 
 void secret_done(struct secret *secret)

@@ -23,6 +23,10 @@ struct secret {
 GAVEL_CHECKED enum gavel_status secret_read(const char *path, struct secret *ret_secret,
                                             const char **ret_why);
 
+/* Says, as a driver's caution(), that every user of this machine can read the file; nothing if not, or if
+ * path is NULL. */
+void secret_caution(const char *path, char *ret_text, size_t size);
+
 /* Wipes it, also if it was split, and frees it. */
 void secret_done(struct secret *secret);
 

@@ -135,6 +135,17 @@ enum gavel_status store_check_url(const char *url, struct gavel_error *error)
     return status != GAVEL_OK || !driver->check_url ? status : driver->check_url(rest, error);
 }
 
+void store_caution(const char *url, char ret_text[static STORE_CAUTION_MAX])
+{
+    const char *rest = NULL;
+    const struct store_driver *driver = url && *url ? find_driver(url, &rest) : NULL;
+
+    ret_text[0] = '\0';
+    if (driver && driver->caution)
+        driver->caution(rest, ret_text, STORE_CAUTION_MAX);
+    text_make_plain(ret_text);
+}
+
 enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
 {
     const struct store_driver *driver;
@@ -176,6 +187,14 @@ enum gavel_status store_backup(struct store *store, const char *path, struct gav
                          "a store of %s is not one file; back it up with the tools of its server",
                          store->driver->scheme);
     return tell(store->driver->backup(store, path, error), error);
+}
+
+enum gavel_status store_remove(struct store *store, const char *group, uint64_t version, gavel_ns until,
+                               struct gavel_error *error)
+{
+    if (!store->driver->remove)
+        return GAVEL_OK;
+    return tell(store->driver->remove(store, group, version, until, error), error);
 }
 
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])

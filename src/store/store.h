@@ -100,12 +100,17 @@ struct store_driver {
      * is asked, no credentials are read. NULL: only open() can say.
      */
     enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
+    /* See store_caution(); NULL: nothing can be unwise there. */
+    void (*caution)(const char *rest, char *ret_text, size_t size);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to check. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
     /* See store_migrate() and store_backup(); NULL: nothing to migrate; no backup of its own. */
     enum gavel_status (*migrate)(struct store *store, char **ret_told, struct gavel_error *error);
     enum gavel_status (*backup)(struct store *store, const char *path, struct gavel_error *error);
+    /* See store_remove(); NULL: it keeps no records, or removes those that nobody uses by itself. */
+    enum gavel_status (*remove)(struct store *store, const char *group, uint64_t version, gavel_ns until,
+                                struct gavel_error *error);
     /* See store_own_address(); NULL: the store is on this host, or reports changes itself. */
     bool (*own_address)(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
@@ -175,10 +180,29 @@ GAVEL_CHECKED enum gavel_status store_backup(struct store *store, const char *pa
                                              struct gavel_error *error);
 
 /*
+ * Removes the record of a group that the caller has seen released, with this
+ * version. If it has another one by now nothing happens, except in an object
+ * store, which may not take a condition. The epochs of the group may begin anew, so this is for
+ * one whose epochs fence nothing and whose mandates protect nothing: that of
+ * `gavel store ping`.
+ */
+GAVEL_CHECKED enum gavel_status store_remove(struct store *store, const char *group, uint64_t version,
+                                             gavel_ns until, struct gavel_error *error);
+
+/*
  * The numeric address of this host on its connection to the server: where other
  * candidates of the same server most likely reach it. False if it is unknown.
  */
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
+
+#define STORE_CAUTION_MAX 400
+
+/*
+ * What is allowed about the place of a URL and unwise, as it is now: a sentence
+ * for people; "" if nothing is. Judged by files of this machine: no server is
+ * asked, and nothing is created.
+ */
+void store_caution(const char *url, char ret_text[static STORE_CAUTION_MAX]);
 
 /* Safe on NULL. */
 void store_close(struct store *store);

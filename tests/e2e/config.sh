@@ -310,4 +310,39 @@ test_options_may_stand_before_the_command() {
     same "$("$GAVEL" -sstatic:web-1 leader -gjobs)" web-1
 }
 
+# Whoever gives an option expects something of it.
+test_options_that_a_command_would_ignore_are_refused() {
+    local line
+    while IFS='|' read -r line said; do
+        # shellcheck disable=SC2086 # words
+        expect 2 "$GAVEL" $line
+        has "$errors" "$said"
+    done <<END
+status --store $store --watch|--watch is for the nodes of a cluster
+status --cluster 127.0.0.1:1 --group jobs --watch|--watch is for the nodes of a cluster
+status --store $store --all --watch|--watch is for the nodes of a cluster
+status --store $store --all --group jobs|give one of them
+check --cluster 127.0.0.1:1 --candidates 5|--candidates is for the settings of candidates
+check --cluster 127.0.0.1:1 --prices 1,1,1|--prices is for the settings of candidates
+status --store $store --ca ca.crt|--ca is for the nodes of a cluster
+leader --store $store --token-file token|--token-file is for the nodes of a cluster
+once --store $store --keep 5d --forget job|--forget runs nothing
+once --store $store --no-wait --forget job|--forget runs nothing
+member list --cluster 127.0.0.1:1 --timeout 5s|--timeout is only for these actions of \`gavel member\`: add remove promote demote
+member remove n1 --cluster 127.0.0.1:1 --learner|--learner is only for \`gavel member add\`
+note get jobs k --cluster 127.0.0.1:1 --epoch 3|only for these actions of \`gavel note\`: put delete
+cert init demo --host h1|--host is only for \`gavel cert issue\`
+cert issue n1 --list revoked|--list is only for \`gavel cert revoke\`
+cert issue n1 --days 5|--days is only for \`gavel cert init\`
+cert show n1.crt --force|only for these actions of \`gavel cert\`: init issue secret
+cert revoke n1.crt --out there|only for these actions of \`gavel cert\`: init issue secret
+cert secret --valid-for 5d|only for these actions of \`gavel cert\`: init issue
+store list --store $store|--store is only for these actions of \`gavel store\`
+store sql mysql --preset local|--preset is only for \`gavel store ping\`
+store backup $scratch/copy --call-timeout 1s|--call-timeout is only for \`gavel store ping\`
+END
+    [[ ! -e $scratch/there && ! -e ca.crt ]] || fail "something was made all the same"
+    GAVEL_PRESET=local GAVEL_CA=none expect 0 "$GAVEL" store list
+}
+
 run_tests "$@"

@@ -233,4 +233,29 @@ test_id_is_free_again_after_its_owner_was_killed() {
     await said again became_leader
 }
 
+# advised: the command that a message advises, as a person would copy it.
+advised() { sed -n 's/^[^`]*`gavel \([^`]*\)`.*/\1/p' <<<"$errors"; }
+
+# shellcheck disable=SC2046 # words
+lists_a_standby() { [[ $("$GAVEL" $(advised)) == *" standby "* ]]; }
+
+# What the message advises is about the same group of the same store.
+test_advice_names_the_options_it_needs() {
+    local other="$scratch/with space.db"
+    elect a --group jobs --no-eligible
+    await test -e "$store"
+    expect 3 "$GAVEL" leader --store "$store" --group jobs
+    same "$(advised)" "candidates --store $store --group jobs"
+    await lists_a_standby
+    GAVEL_STORE=$store expect 3 "$GAVEL" leader --group jobs
+    same "$(advised)" "candidates --group jobs"
+    printf 'store: %s\ngroup: jobs\n' "$store" >"$scratch/jobs.yaml"
+    expect 3 "$GAVEL" leader -c "$scratch/jobs.yaml"
+    same "$(advised)" "candidates --store $store --group jobs"
+    elect b --no-eligible --store "$other"
+    await test -e "$other"
+    expect 3 "$GAVEL" leader --store "$other"
+    same "$(advised)" "candidates --store '$other' --group default"
+}
+
 run_tests "$@"

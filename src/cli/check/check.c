@@ -7,6 +7,7 @@
 #include "cli/cluster/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
+#include "cli/run/run_plan.h"
 #include "cli/settings/setting_values.h"
 #include "cli/store/facts.h"
 #include "config/duration.h"
@@ -387,9 +388,14 @@ int command_check(const struct cli *cli, int argc, char **argv)
 {
     struct gavel_error error = {0};
     struct findings f = {.candidates = cli_flag_number(cli, "candidates", 3)};
+    const char *given = cli_flag_given(cli, (const char *const[]){"candidates", "prices", NULL});
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster && given)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--%s is for the settings of candidates, --cluster for nodes: give one of them",
+                        given);
     if (cli->config.cluster)
         return cluster_check(cli);
     if (store_check_url(cli->config.store, &error) != GAVEL_OK)
@@ -401,6 +407,8 @@ int command_check(const struct cli *cli, int argc, char **argv)
     if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) != GAVEL_OK ||
         check_find(cli, &f, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
+    if (cli->config.children && run_plan_check(cli, &error) != GAVEL_OK)
+        return run_plan_fail(cli, &error);
     if (cli->config.json)
         json_print_line(check_json(cli, &f));
     else

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/cluster/group_view.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -187,13 +188,14 @@ static int tell_leader(const struct cli *cli, const json_t *group)
     if (!*json_get_text(group, "leader") && wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, but the group \"%s\" has no leader in the cluster at %.300s: %s; `gavel candidates` lists who could lead",
-            duration_exact(wait_ms, text), name, cli->config.cluster, group_state_text(group));
+            "waited %s, but the group \"%s\" has no leader in the cluster at %.300s: %s; `%s` lists who could lead",
+            duration_exact(wait_ms, text), name, cli->config.cluster, group_state_text(group),
+            hint_group(cli, "candidates").text);
     if (!*json_get_text(group, "leader"))
         return cli_fail(
             cli, GAVEL_ERR_NO_LEADER,
-            "the group \"%s\" has no leader in the cluster at %.300s: %s; `gavel candidates` lists who could lead",
-            name, cli->config.cluster, group_state_text(group));
+            "the group \"%s\" has no leader in the cluster at %.300s: %s; `%s` lists who could lead", name,
+            cli->config.cluster, group_state_text(group), hint_group(cli, "candidates").text);
     if (cli->config.json)
         json_print_line(group_leadership_json(group));
     else

@@ -5,6 +5,7 @@
 #include "base/record.h"
 #include "cli/cluster/group_cli.h"
 #include "cli/cluster/group_view.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -146,9 +147,12 @@ static int hand_over(const struct cli *cli, struct cluster_client *client, const
         return cli_finish(cli, CLI_EXIT_OK);
     }
     if (*to && !is_candidate(group, to, &suggestion))
-        return cli_fail(cli, GAVEL_ERR_NOT_FOUND, "the group \"%s\" has no candidate \"%.60s\"; %s%s%s", name,
-                        to, suggestion.best ? "did you mean \"" : "`gavel candidates` lists them",
-                        suggestion.best ? suggestion.best : "", suggestion.best ? "\"?" : "");
+        return suggestion.best ? cli_fail(cli, GAVEL_ERR_NOT_FOUND,
+                                          "the group \"%s\" has no candidate \"%.60s\"; did you mean \"%s\"?",
+                                          name, to, suggestion.best)
+                               : cli_fail(cli, GAVEL_ERR_NOT_FOUND,
+                                          "the group \"%s\" has no candidate \"%.60s\"; `%s` lists them",
+                                          name, to, hint_group(cli, "candidates").text);
     if (!*leader)
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
                         "nobody leads the group \"%s\", so nobody can hand over: %s", name,

@@ -2,6 +2,7 @@
 
 /* gavel handover --cluster: another node is to lead the cluster; group_handover.c has its groups. */
 #include "cli/cluster/cluster_cli.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -62,7 +63,7 @@ static int report(const struct cli *cli, struct cluster_client *client, const st
         printf("%s%s leads%s in term %" PRIu64 " (%.1f ms).\n", style_begin(cli, STYLE_GREEN), leader->name,
                style_end(cli, STYLE_GREEN), term, (double)took / NS_PER_MS);
     } else {
-        printf("Nobody leads yet; `gavel leader --wait 5s` waits for the election.\n");
+        printf("Nobody leads yet; `%s` waits for the election.\n", hint_all(cli, "leader --wait 5s").text);
     }
     cluster_view_done(&view);
     return cli_finish(cli, CLI_EXIT_OK);

@@ -2,6 +2,7 @@
 
 /* gavel leader --cluster and gavel check --cluster: the state of a cluster, for scripts and monitors. */
 #include "cli/cluster/cluster_cli.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -16,14 +17,12 @@ static int fail_without(const struct cli *cli, const struct cluster_view *view, 
     char text[DURATION_TEXT_MAX];
 
     if (wait_ms)
-        return cli_fail(
-            cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, but nobody leads the cluster \"%s\"; `gavel elections` shows who stood and who voted",
-            duration_exact(wait_ms, text), view->cluster);
-    return cli_fail(
-        cli, GAVEL_ERR_NO_LEADER,
-        "nobody leads the cluster \"%s\" at the moment; use --wait to wait, `gavel status` to see why",
-        view->cluster);
+        return cli_fail(cli, GAVEL_ERR_TIMEOUT,
+                        "waited %s, but nobody leads the cluster \"%s\"; `%s` shows who stood and who voted",
+                        duration_exact(wait_ms, text), view->cluster, hint_all(cli, "elections").text);
+    return cli_fail(cli, GAVEL_ERR_NO_LEADER,
+                    "nobody leads the cluster \"%s\" at the moment; use --wait to wait, `%s` to see why",
+                    view->cluster, hint_all(cli, "status").text);
 }
 
 static void print_leader(const struct cli *cli, const struct cluster_view *view)

@@ -175,7 +175,6 @@ static const struct action *action_find(const struct cli *cli, int argc, char **
 
 int command_member(const struct cli *cli, int argc, char **argv)
 {
-    static const char *const of_add[] = {"api", "priority", "witness", "learner"};
     struct cluster_client client;
     struct gavel_error error = {0};
     const struct action *action;
@@ -184,9 +183,6 @@ int command_member(const struct cli *cli, int argc, char **argv)
     action = action_find(cli, argc, argv, &code);
     if (!action)
         return code;
-    for (size_t i = 0; i < sizeof of_add / sizeof of_add[0]; i++)
-        if (cli_flag_is_set(cli, of_add[i]) && action->arguments != 2)
-            return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel member add`", of_add[i]);
     if (cli_flag_number(cli, "priority", 0) > PRIORITY_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--priority: from 0 to %d", PRIORITY_MAX);
     if (cluster_open(cli, &client, &error) != GAVEL_OK)

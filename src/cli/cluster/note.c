@@ -343,25 +343,6 @@ static const struct action {
 };
 #define ACTION_COUNT (sizeof actions / sizeof actions[0])
 
-/* Flags that an action has no use for are mistakes: whoever gives them expects something. */
-static enum gavel_status check_flags(const struct cli *cli, const char *action, struct gavel_error *error)
-{
-    static const struct {
-        const char *flag;
-        const char *actions;
-    } uses[] = {
-        {"epoch", "put delete"}, {"if-revision", "put delete"},
-        {"create", "put"},       {"prefix", "list watch"},
-        {"after", "watch"},      {"count", "watch"},
-        {"timeout", "watch"},
-    };
-
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
-        if (cli_flag_is_set(cli, uses[i].flag) && !strstr(uses[i].actions, action))
-            return error_set(error, GAVEL_ERR_INVALID, "--%s is for: %s", uses[i].flag, uses[i].actions);
-    return GAVEL_OK;
-}
-
 int command_note(const struct cli *cli, int argc, char **argv)
 {
     const struct action *action = NULL;
@@ -380,8 +361,7 @@ int command_note(const struct cli *cli, int argc, char **argv)
     note.group = argv[1];
     note.key = argc > 2 ? argv[2] : NULL;
     note.value = argc > 3 ? argv[3] : NULL;
-    if (check_flags(cli, action->name, &error) != GAVEL_OK ||
-        name_check("group name", note.group, &error) != GAVEL_OK ||
+    if (name_check("group name", note.group, &error) != GAVEL_OK ||
         (note.key && name_check("key", note.key, &error) != GAVEL_OK))
         return cli_fail(cli, GAVEL_ERR_INVALID, "%s", error.message);
     if (cluster_open(cli, &note.client, &error) != GAVEL_OK)

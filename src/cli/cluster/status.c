@@ -2,6 +2,7 @@
 
 /* gavel status --cluster: a table of the nodes, what is wrong with them, and --watch. */
 #include "cli/cluster/cluster_cli.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -304,8 +305,8 @@ int cluster_status(const struct cli *cli)
     if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (cli_flag_is_set(cli, "all")) {
-        code = cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--all is for a store; `gavel groups` lists the groups of a cluster");
+        code = cli_fail(cli, GAVEL_ERR_INVALID, "--all is for a store; `%s` lists the groups of a cluster",
+                        hint_all(cli, "groups").text);
     } else if (cli_flag_is_set(cli, "watch")) {
         code = watch(cli, &client, cli_flag_duration(cli, "watch", WATCH_MS));
     } else if (cluster_look(&client, &view, &error) != GAVEL_OK) {

@@ -2,6 +2,7 @@
 
 #include "cli/cluster/view.h"
 
+#include "base/message.h"
 #include "cli/json_out.h"
 #include "config/duration.h"
 
@@ -238,7 +239,7 @@ static void trouble(struct cluster_view *view, enum trouble_kind kind, const cha
         return;
     view->troubles[view->trouble_count].kind = kind;
     va_start(list, format);
-    (void)vsnprintf(view->troubles[view->trouble_count].text, sizeof view->troubles[0].text, format, list);
+    message_write(view->troubles[view->trouble_count].text, sizeof view->troubles[0].text, format, list);
     va_end(list);
     view->trouble_count++;
 }
@@ -293,19 +294,36 @@ static void judge_hangs(struct cluster_view *view, const struct cluster_node *no
         trouble(view, TROUBLE_ALERT, "%s says that its leader commits nothing: writes wait", name);
 }
 
+/* A node that answers and is no member: judge_names() tells of those of other clusters. */
+static void judge_stranger(struct cluster_view *view, const struct cluster_node *node, const char *name)
+{
+    const char *cluster = json_string_value(json_object_get(node->status, "cluster"));
+
+    if (cluster && strcmp(cluster, view->cluster) != 0)
+        return;
+    if (node->generation == 0)
+        trouble(view, TROUBLE_NOTE,
+                "%s is not a member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
+    else
+        trouble(
+            view, TROUBLE_NOTE,
+            "%s is no longer a member of the cluster: stop it. To have a node there again, do not use its data directory: start a node with --join on an empty one, and add it with `gavel member add`",
+            name);
+}
+
 static void judge_node(struct cluster_view *view, const struct cluster_node *node)
 {
     const char *name = *node->name ? node->name : node->address;
+    /* One of generation 0 has joined nothing yet. */
+    bool is_left_behind = node->has_answered && node->generation != 0 && node->generation != view->generation;
 
     if (!node->has_answered && *node->name && *node->address)
         trouble(view, TROUBLE_ALERT, "%s (%s) does not answer: %s", name, node->address, node->reason);
     else if (!node->has_answered)
         trouble(view, TROUBLE_ALERT, "%s does not answer: %s", name, node->reason);
-    else if (view->members && !*node->kind)
-        trouble(view, TROUBLE_NOTE,
-                "%s is not a member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
-    /* One of generation 0 has joined nothing yet. */
-    if (node->has_answered && node->generation != 0 && node->generation != view->generation)
+    else if (view->members && !*node->kind && !is_left_behind)
+        judge_stranger(view, node, name);
+    if (is_left_behind)
         trouble(
             view, TROUBLE_ALERT,
             "%s is in generation %llu, the cluster in %llu: empty its data directory and let it join again",

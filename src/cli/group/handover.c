@@ -13,6 +13,7 @@
 #include "cli/cluster/cluster_cli.h"
 #include "cli/group/leadership.h"
 #include "cli/group/ring.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "config/duration.h"
 #include "os/clock.h"
@@ -67,10 +68,9 @@ static enum gavel_status check_successor(const struct cli *cli, const struct onl
     if (status != GAVEL_OK)
         return status;
     if (!listing.is_there)
-        return error_set(
-            error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-            "the group \"%.60s\" has no active candidate \"%.60s\"; `gavel candidates` lists them",
-            cli->config.group, successor);
+        return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                         "the group \"%.60s\" has no active candidate \"%.60s\"; `%s` lists them",
+                         cli->config.group, successor, hint_group(cli, "candidates").text);
     if (!listing.is_eligible)
         return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
                          "\"%.60s\" is not eligible, so it cannot lead; choose another", successor);
@@ -166,15 +166,14 @@ static int conclude(const struct cli *cli, const struct handover *handover)
             "%s still leads after %s; its minimum mandate may not be over (--force overrides it), or it is frozen and will lose its lease. The wish stays until this epoch ends",
             former, duration_exact(handover->took_ms, text));
     if (desired && handover->has_new && strcmp(desired, handover->after.record.holder) != 0)
-        return cli_fail(
-            cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-            "%s has handed over, but %s leads now, not %s; `gavel candidates` says whether it takes part",
-            former, handover->after.record.holder, desired);
+        return cli_fail(cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                        "%s has handed over, but %s leads now, not %s; `%s` says whether it takes part",
+                        former, handover->after.record.holder, desired, hint_group(cli, "candidates").text);
     if (desired && !handover->has_new)
         return cli_fail(
             cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-            "%s has handed over, but %s has not taken over within %s; `gavel candidates` says whether it takes part",
-            former, desired, duration_exact(handover->took_ms, text));
+            "%s has handed over, but %s has not taken over within %s; `%s` says whether it takes part",
+            former, desired, duration_exact(handover->took_ms, text), hint_group(cli, "candidates").text);
     if (cli->config.json)
         print_json(cli, handover);
     else if (handover->has_new)
@@ -253,9 +252,9 @@ int command_handover(const struct cli *cli, int argc, char **argv)
     if (!cli->config.cluster || cli->config.has_group)
         return hand_group_over(cli);
     if (!to && cli_flag_is_set(cli, "force"))
-        return cli_fail(
-            cli, GAVEL_ERR_INVALID,
-            "--force needs the node that is to lead: --to NODE --force; `gavel member list` lists them");
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--force needs the node that is to lead: --to NODE --force; `%s` lists them",
+                        hint_all(cli, "member list").text);
     return cluster_handover(cli, to);
 }
 
@@ -277,12 +276,15 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
                         "--to and \"%.60s\" both say who is to lead; give one of them", argv[0]);
     if (argc > 0)
         to = argv[0];
-    if (!to)
+    if (!to && cli->config.has_group)
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            cli->config.has_group
-                ? "name the candidate that is to lead: gavel handover --group GROUP --to NAME; `gavel candidates` lists them"
-                : "name the node that is to lead: gavel handover --to NODE; `gavel member list` lists them");
+            "name the candidate that is to lead: gavel handover --group GROUP --to NAME; `%s` lists them",
+            hint_group(cli, "candidates").text);
+    if (!to)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "name the node that is to lead: gavel handover --to NODE; `%s` lists them",
+                        hint_all(cli, "member list").text);
     if (cli->config.has_group && !cli->config.cluster)
         return cli_fail(
             cli, GAVEL_ERR_INVALID,

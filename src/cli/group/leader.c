@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
 #include "cli/group/leadership.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/settings/store_location.h"
 #include "config/duration.h"
@@ -45,12 +46,13 @@ static int fail_without(const struct cli *cli, const char *store, gavel_ms wait_
     if (wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, but the group \"%s\" has no leader in the store %.300s: %s; `gavel candidates` lists who could lead",
-            duration_exact(wait_ms, text), group, store, leadership_state_text(leadership->state));
-    return cli_fail(
-        cli, GAVEL_ERR_NO_LEADER,
-        "the group \"%s\" has no leader in the store %.300s: %s; `gavel candidates` lists who could lead",
-        group, store, leadership_state_text(leadership->state));
+            "waited %s, but the group \"%s\" has no leader in the store %.300s: %s; `%s` lists who could lead",
+            duration_exact(wait_ms, text), group, store, leadership_state_text(leadership->state),
+            hint_group(cli, "candidates").text);
+    return cli_fail(cli, GAVEL_ERR_NO_LEADER,
+                    "the group \"%s\" has no leader in the store %.300s: %s; `%s` lists who could lead",
+                    group, store, leadership_state_text(leadership->state),
+                    hint_group(cli, "candidates").text);
 }
 
 static void print_leader(const struct cli *cli, const char *store, const struct leadership *leadership)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* gavel status: the mandate of one group, or a line for each group of the store. */
+#include "base/error.h"
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
 #include "cli/cluster/groups.h"
 #include "cli/group/leadership.h"
+#include "cli/hint.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -169,8 +171,8 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker, cons
     else
         print_groups(cli, onlooker, &reply);
     if (reply.has_more && !cli->config.json)
-        printf("There are more groups than these %zu; see the others by `gavel groups --prefix`.\n",
-               reply.group_count);
+        printf("There are more groups than these %zu; see the others by `%s`.\n", reply.group_count,
+               hint_all(cli, "groups --prefix TEXT").text);
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);
 }
@@ -188,6 +190,22 @@ int groups_of_store(const struct cli *cli, const char *prefix)
     return code;
 }
 
+/* One thing is shown: a group, all groups, or the nodes; what speaks of another is a mistake. */
+static enum gavel_status check_flags(const struct cli *cli, struct gavel_error *error)
+{
+    const struct config *config = &cli->config;
+    bool wants_all = cli_flag_is_set(cli, "all");
+
+    if (wants_all && config->has_group)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--all is for all groups, --group for one: give one of them");
+    if (cli_flag_is_set(cli, "watch") && (!config->cluster || config->has_group))
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--watch is for the nodes of a cluster; `%s` prints each change of a group",
+                         hint_group(cli, "watch").text);
+    return GAVEL_OK;
+}
+
 int command_status(const struct cli *cli, int argc, char **argv)
 {
     struct onlooker onlooker = {0};
@@ -196,6 +214,8 @@ int command_status(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (check_flags(cli, &error) != GAVEL_OK)
+        return cli_fail(cli, error.status, "%s", error.message);
     if (cli->config.cluster)
         return cli->config.has_group ? group_status(cli) : cluster_status(cli);
     if (cli_flag_is_set(cli, "all"))

@@ -34,6 +34,7 @@ void beginning_log(const struct cli *cli, const char *id, const struct store_loc
     const struct store_capabilities *store = store_capabilities_of(config->store);
     const struct log *log = &cli->log;
     const struct log_field group = LOG_STR("group", config->group), candidate = LOG_STR("candidate", id);
+    char caution[STORE_CAUTION_MAX];
 
     if (!config->enabled) {
         log_line(log, clock_wall_ms(), LOG_INFO, "leads without an election, whoever else does", group,
@@ -47,6 +48,10 @@ void beginning_log(const struct cli *cli, const char *id, const struct store_loc
     if (store && !store->is_shared && !store->is_fixed)
         log_line(log, clock_wall_ms(), LOG_WARNING,
                  "no other process can see this store, so each is elected alone", group, candidate,
+                 LOG_STR("store", location->shown), LOG_END);
+    store_caution(config->store, caution);
+    if (*caution)
+        log_line(log, clock_wall_ms(), LOG_WARNING, caution, group, candidate,
                  LOG_STR("store", location->shown), LOG_END);
     log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, candidate,
              LOG_STR("store", location->shown), LOG_STR("preset", config->preset), LOG_END);

@@ -142,6 +142,9 @@ static enum gavel_status check_flags(const struct cli *cli, int argc, struct gav
             "--list runs nothing and shows all keys; leave out the command, and narrow it with --prefix");
     if (!lists && cli_flag_is_set(cli, "prefix"))
         return error_set(error, GAVEL_ERR_INVALID, "--prefix is for --list");
+    if (cli_flag_is_set(cli, "forget") && (cli_flag_is_set(cli, "keep") || cli_flag_is_set(cli, "no-wait")))
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--forget runs nothing; leave out --keep and --no-wait, which are for a run");
     if (cli_flag_duration(cli, "keep", 1000) < 1000)
         return error_set(error, GAVEL_ERR_INVALID, "--keep is shorter than 1s");
     return GAVEL_OK;

@@ -162,6 +162,21 @@ enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv, st
     return status;
 }
 
+enum gavel_status run_plan_check(const struct cli *cli, struct gavel_error *error)
+{
+    struct run_plan plan = {0};
+    struct making making = {.cli = cli, .plan = &plan, .error = error};
+    const struct run_file *file = cli->config.children;
+    enum gavel_status status = plan_itself(&making);
+
+    if (status == GAVEL_OK)
+        status = plan_children(&making, file->children, file->count);
+    if (status == GAVEL_OK)
+        status = plan_hooks(&making);
+    run_plan_done(&plan);
+    return status;
+}
+
 void run_plan_done(struct run_plan *plan)
 {
     run_spec_done(&plan->spec);

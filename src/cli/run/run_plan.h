@@ -30,6 +30,10 @@
 GAVEL_CHECKED enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv,
                                               struct run_plan *ret_plan, struct gavel_error *error);
 
+/* What run_plan_make() would find wrong with the children of the file, of which there are some; starts
+ * nothing. */
+GAVEL_CHECKED enum gavel_status run_plan_check(const struct cli *cli, struct gavel_error *error);
+
 /* Frees everything. Safe on a zeroed struct. */
 void run_plan_done(struct run_plan *plan);
 

@@ -16,11 +16,21 @@
 /* A guard that has not ended the tree so long after the deadline gets no more time: we do it ourselves. */
 #define LATE_LIMIT (3 * NS_PER_S)
 
+/* That it leads is told before the guard can report that the command runs. */
+static void tell_elected(struct runner *runner, uint64_t epoch)
+{
+    const struct gavel_event event = {
+        .kind = GAVEL_EVENT_BECAME_LEADER, .epoch = epoch, .leader = "", .previous = "", .message = ""};
+
+    news_put(&runner->news, &event);
+}
+
 static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
     struct runner *runner = user;
 
-    (void)candidate;
+    if (candidate) /* without an election the beginning has said so */
+        tell_elected(runner, epoch);
     atomic_store(&runner->run_ordered_at, clock_now());
     atomic_store(&runner->run_epoch, epoch);
     guard_run(&runner->guard, epoch);
@@ -63,7 +73,8 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
     struct runner *runner = user;
 
     (void)candidate;
-    if (event->kind != GAVEL_EVENT_HEARTBEAT && event->kind != GAVEL_EVENT_ELECTION_CHECK)
+    if (event->kind != GAVEL_EVENT_HEARTBEAT && event->kind != GAVEL_EVENT_ELECTION_CHECK &&
+        event->kind != GAVEL_EVENT_BECAME_LEADER) /* told by on_elected() */
         news_put(&runner->news, event);
 }
 

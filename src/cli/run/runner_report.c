@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What the guard reports, what follows from it, and with which exit code a run ends. */
+#include "cli/hint.h"
 #include "cli/run/runner_state.h"
 
 #include "lib/outcome.h"
@@ -106,6 +107,7 @@ void runner_take_report(struct runner *runner)
 
     if (!guard_read(&runner->guard, &report))
         return;
+    runner_take_news(runner); /* of why the guard was told what it reports, which was put there before */
     runner->report = report;
     is_settled = report.state == SUPERVISOR_EMPTY && report.epoch != runner->settled_epoch;
     if (is_settled) {
@@ -193,10 +195,9 @@ int runner_exit_code(const struct runner *runner)
     case END_CANDIDATE:
         return code_of_candidate(runner);
     case END_BUSY:
-        (void)cli_fail(
-            runner->cli, GAVEL_ERR_CONFLICT,
-            "another candidate is running it (gavel leader --group %s names it), and --no-wait was given",
-            runner->cli->config.group);
+        (void)cli_fail(runner->cli, GAVEL_ERR_CONFLICT,
+                       "another candidate is running it (`%s` names it), and --no-wait was given",
+                       hint_group(runner->cli, "leader").text);
         return CLI_EXIT_BUSY;
     case END_GUARD:
         return cli_fail(runner->cli, GAVEL_ERR_IO,

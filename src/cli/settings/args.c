@@ -266,6 +266,48 @@ static enum gavel_status check_groups(const struct cursor *cursor)
     return GAVEL_OK;
 }
 
+/* Whether it was given on the command line. */
+static bool is_given(const struct cursor *cursor, const char *name)
+{
+    const struct flag *flag = flag_find(cursor->args->command, name);
+    const struct setting *setting = flag ? NULL : setting_by_flag(name);
+
+    ASSERT(flag || setting);
+    return flag ? cursor->args->flag_texts[flag - cursor->args->command->flags] != NULL
+                : cursor->values->items[setting - settings_table].source == SOURCE_FLAG;
+}
+
+/* Whether the word is one of those, which are separated by spaces. */
+static bool is_among(const char *words, const char *word)
+{
+    size_t length = strlen(word), span;
+
+    for (; *words; words += span + (words[span] == ' ')) {
+        span = strcspn(words, " ");
+        if (span == length && strncmp(words, word, span) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Options that the action has no use for are mistakes: whoever gives them expects something. */
+static enum gavel_status check_uses(const struct cursor *cursor)
+{
+    const struct command *command = cursor->args->command;
+    const char *action = cursor->args->count > 0 ? cursor->args->items[0] : NULL;
+
+    for (const struct flag_use *use = command && action ? command->uses : NULL; use && use->flag; use++) {
+        if (!is_given(cursor, use->flag) || is_among(use->actions, action))
+            continue;
+        if (!strchr(use->actions, ' '))
+            return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s is only for `gavel %s %s`", use->flag,
+                             command->name, use->actions);
+        return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s is only for these actions of `gavel %s`: %s",
+                         use->flag, command->name, use->actions);
+    }
+    return GAVEL_OK;
+}
+
 enum gavel_status args_parse(int argc, char **argv, struct setting_values *values, struct args *args,
                              struct gavel_error *error)
 {
@@ -292,7 +334,9 @@ enum gavel_status args_parse(int argc, char **argv, struct setting_values *value
     }
     if (argc > 0)
         args->items[args->count] = NULL; /* what a command line of the user's ends with, as argv did */
-    return status != GAVEL_OK ? status : check_groups(&cursor);
+    if (status == GAVEL_OK)
+        status = check_groups(&cursor);
+    return status == GAVEL_OK && !args->wants_help ? check_uses(&cursor) : status;
 }
 
 void args_done(struct args *args)

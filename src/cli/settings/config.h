@@ -48,6 +48,9 @@ struct config {
     bool has_group;        /* --group was given: on a cluster, one of its groups is meant, not its nodes */
     const char *candidate; /* id; NULL: the library's choice */
     const char *cluster;   /* URLs of the nodes of a cluster; NULL: a store is meant */
+    bool is_store_given;   /* by --store, or in a file that --config names; for cli/hint.h, as the next two */
+    bool is_cluster_given; /* by --cluster with a value */
+    bool wants_cluster;    /* by --cluster without one */
     const char *cluster_ca;
     const char *cluster_revoked;
     const char *token_file;

@@ -57,6 +57,11 @@ const char *setting_values_text(const struct setting_values *values, const char 
     return values->items[setting_by_flag(flag) - settings_table].text;
 }
 
+static enum value_source source_of(const struct setting_values *values, const char *flag)
+{
+    return values->items[setting_by_flag(flag) - settings_table].source;
+}
+
 /* Puts where the value stands before what is wrong with it. */
 static enum gavel_status blame(const struct setting_values *values, const struct setting *setting,
                                const struct gavel_error *cause, struct gavel_error *error)
@@ -237,6 +242,21 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
     return GAVEL_OK;
 }
 
+/* Flags that say how to reach nodes, where the command looks at a store, would be ignored. */
+static enum gavel_status check_for_nodes(const struct setting_values *values, unsigned groups,
+                                         const struct config *config, struct gavel_error *error)
+{
+    bool is_store = groups & (OPTIONS_STORE | OPTIONS_STORE_ALL) && !config->cluster;
+
+    for (size_t i = 0; is_store && i < settings_count; i++)
+        if (settings_table[i].groups == OPTIONS_CLUSTER && values->items[i].source == SOURCE_FLAG)
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "--%s is for the nodes of a cluster, and --cluster does not name one; a store has such options in its URL, see gavel-stores(7)",
+                settings_table[i].flag);
+    return GAVEL_OK;
+}
+
 static const struct run_config run_defaults = {.on_exit = ON_EXIT_STOP,
                                                .term_signal = SIGTERM,
                                                .restart_limit = 3,
@@ -265,10 +285,17 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
         ret_config->children = &values->children;
         ret_config->run.on_exit = ON_EXIT_RESTART;
     }
-    ret_config->has_group = values->items[setting_by_flag("group") - settings_table].source == SOURCE_FLAG;
+    ret_config->has_group = source_of(values, "group") == SOURCE_FLAG;
+    ret_config->is_store_given =
+        source_of(values, "store") == SOURCE_FLAG ||
+        (source_of(values, "store") == SOURCE_FILE && source_of(values, "config") == SOURCE_FLAG);
+    ret_config->is_cluster_given = source_of(values, "cluster") == SOURCE_FLAG;
+    ret_config->wants_cluster = values->wants_cluster;
     status = read_values(values, groups, true, ret_config, error);
     if (status == GAVEL_OK && groups & OPTIONS_CLUSTER)
         status = choose_cluster(values, groups, ret_config, error);
+    if (status == GAVEL_OK && groups & OPTIONS_CLUSTER)
+        status = check_for_nodes(values, groups, ret_config, error);
     if (status == GAVEL_OK)
         status = resolve_base(values, groups, ret_config, error);
     if (status == GAVEL_OK)

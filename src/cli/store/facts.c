@@ -60,6 +60,8 @@ static void line(const char *name, const char *value)
 
 void store_facts_print(const struct cli *cli, const struct store_capabilities *store)
 {
+    char caution[STORE_CAUTION_MAX];
+
     printf("  %-22s  %s\n", "url", cli->config.store); /* whole: people copy it */
     line("driver", store->name);
     line("clock", clock_text(cli, store));
@@ -67,6 +69,12 @@ void store_facts_print(const struct cli *cli, const struct store_capabilities *s
     line("proof of death", store->sees_processes ? "yes, of processes on the same host" : "no");
     line("tells of changes", store->has_push ? "yes" : "no, it is polled");
     line("leader", store->is_fixed ? "assigned" : "elected");
+    store_caution(cli->config.store, caution);
+    if (*caution) {
+        printf("  %s%-22s  ", style_begin(cli, STYLE_YELLOW), "warning");
+        print_wrapped(stdout, output_columns(stdout), VALUE_BEGINS, VALUE_BEGINS, caution);
+        fputs(style_end(cli, STYLE_YELLOW), stdout);
+    }
     if (store->has_sessions)
         line("mandates", "granted by the store; one lasts as long as the session of its holder");
 }
@@ -74,7 +82,9 @@ void store_facts_print(const struct cli *cli, const struct store_capabilities *s
 json_t *store_facts_json(const struct cli *cli, const struct store_capabilities *store)
 {
     json_t *json = json_object();
+    char caution[STORE_CAUTION_MAX];
 
+    store_caution(cli->config.store, caution);
     json_put_text(json, "url", cli->config.store);
     json_put_text(json, "driver", store->name);
     json_put_text_or_null(json, "preset", store->preset ? store->preset : "");
@@ -84,6 +94,7 @@ json_t *store_facts_json(const struct cli *cli, const struct store_capabilities 
     json_put_bool(json, "is_fixed", store->is_fixed);
     json_put_bool(json, "sees_processes", store->sees_processes);
     json_put_bool(json, "has_push", store->has_push);
+    json_put_text_or_null(json, "warning", caution);
     if (store->has_sessions)
         json_put_bool(json, "has_sessions", true);
     return json;

@@ -8,8 +8,8 @@
  *
  * Where the store grants mandates to sessions it is another, see ping_session.c.
  * The mandate is given up after each round and at the end, also when a signal
- * comes in between. Another ping on the same store takes turns with this one;
- * one that was killed is waited out like any other leader.
+ * comes in between, and then nothing of the group stays in the store. Another ping on the same store takes
+ * turns with this one; one that was killed is waited out like any other leader.
  */
 #include "cli/store/ping_state.h"
 
@@ -126,6 +126,9 @@ enum gavel_status ping_read(struct ping *ping, struct store_reply *ret_reply)
     struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
     enum gavel_status status = timed_call(ping, PING_READ, &request, ret_reply);
 
+    if (status == GAVEL_OK && !ping->has_looked)
+        ping->is_foreign = ret_reply->found && strcmp(ret_reply->record.holder, PING_GROUP) != 0;
+    ping->has_looked = ping->has_looked || status == GAVEL_OK;
     if (status == GAVEL_OK && ret_reply->record.done && !ping->result->only_reads)
         return error_set(ping->error, GAVEL_ERR_DONE,
                          "somebody has used the group \"" PING_GROUP
@@ -367,13 +370,41 @@ static bool is_others(struct ping *ping)
     return is_known && !is_ours;
 }
 
-/* Nothing of it is to stay held, whatever happened. */
+/* The last ping of several removes the record. A store with sessions removes groups that nobody uses by
+ * itself. */
+static enum gavel_status remove_record(struct ping *ping, struct gavel_error *error)
+{
+    struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
+    struct store_reply reply = {0};
+    enum gavel_status status;
+
+    if (ping->result->only_reads || has_session(ping) || !ping->has_looked || ping->is_foreign)
+        return GAVEL_OK;
+    status = ping_call(ping, &request, PING_TIDY_MS, &reply);
+    if (status != GAVEL_OK)
+        status = error_set(error, status, "%s", reply.message[0] ? reply.message : gavel_status_text(status));
+    else if (reply.found && !reply.record.held && !reply.record.done &&
+             strcmp(reply.record.holder, PING_GROUP) == 0)
+        status = store_remove(ping->store, PING_GROUP, reply.record.version,
+                              clock_now() + ns_from_ms(PING_TIDY_MS), error);
+    store_reply_done(&reply);
+    return status;
+}
+
+/* Nothing of it is to stay held, whatever happened, nor to stay at all. */
 static void tidy_up(struct ping *ping)
 {
     struct gavel_error error = {0};
+    bool is_gone;
 
     hide_progress(ping);
-    if (ping->store && let_go_of_all(ping, &error) != GAVEL_OK && (has_session(ping) || !is_others(ping)))
+    is_gone = !ping->store || let_go_of_all(ping, &error) == GAVEL_OK;
+    if (ping->store && is_gone && remove_record(ping, &error) != GAVEL_OK)
+        fprintf(stderr,
+                "gavel store: the record of the group " PING_GROUP
+                " could not be removed, which does no harm: %s\n",
+                error.message);
+    if (!is_gone && (has_session(ping) || !is_others(ping)))
         fprintf(stderr,
                 "gavel store: the group " PING_GROUP
                 " could not be released and is free again when its %s of %d s has run out: %s\n",

@@ -22,6 +22,8 @@ struct ping {
     struct process_id self;
     struct nonce nonce;   /* of the present mandate */
     bool may_hold;        /* it was claimed, or perhaps */
+    bool has_looked;      /* at the group; then the next is known */
+    bool is_foreign;      /* somebody else has used the group, so that it is not removed */
     size_t rounds_wanted; /* 0: as many as fit */
     gavel_ns began_at;
     gavel_ns shown_at; /* when progress was shown last; 0 never */

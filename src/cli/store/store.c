@@ -30,14 +30,13 @@ static const struct action {
     const char *usage;
     int least; /* arguments */
     int most;
-    const char *flags[3]; /* of the command's own, that only it has; ending with NULL */
     int (*run)(const struct cli *cli, const char *argument);
 } actions[] = {
-    {"ping", " [URL]", 0, 1, {"count", "read-only", NULL}, ping},
-    {"sql", " mysql", 1, 1, {"table", NULL}, store_sql},
-    {"list", "", 0, 0, {NULL}, list},
-    {"migrate", " [URL]", 0, 1, {NULL}, migrate},
-    {"backup", " FILE", 1, 1, {NULL}, store_backup_to},
+    {"ping", " [URL]", 0, 1, ping},
+    {"sql", " mysql", 1, 1, store_sql},
+    {"list", "", 0, 0, list},
+    {"migrate", " [URL]", 0, 1, migrate},
+    {"backup", " FILE", 1, 1, store_backup_to},
 };
 
 #define ACTIONS (sizeof actions / sizeof actions[0])
@@ -65,23 +64,9 @@ static int refuse_action(const struct cli *cli, const char *name)
                     name);
 }
 
-/* A flag of another action would be ignored, and that is never what was meant. */
-static const char *foreign_flag(const struct cli *cli, const struct action *action,
-                                const struct action **ret_owner)
-{
-    for (size_t i = 0; i < ACTIONS; i++)
-        for (size_t k = 0; &actions[i] != action && actions[i].flags[k]; k++)
-            if (cli_flag_is_set(cli, actions[i].flags[k])) {
-                *ret_owner = &actions[i];
-                return actions[i].flags[k];
-            }
-    return NULL;
-}
-
 int command_store(const struct cli *cli, int argc, char **argv)
 {
-    const struct action *action, *owner;
-    const char *flag;
+    const struct action *action;
 
     if (argc == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID, "name an action: ping, sql, list, migrate or backup");
@@ -90,8 +75,5 @@ int command_store(const struct cli *cli, int argc, char **argv)
         return refuse_action(cli, argv[0]);
     if (argc - 1 < action->least || argc - 1 > action->most)
         return cli_fail(cli, GAVEL_ERR_INVALID, "usage: gavel store %s%s", action->name, action->usage);
-    flag = foreign_flag(cli, action, &owner);
-    if (flag)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel store %s`", flag, owner->name);
     return action->run(cli, argv[1]); /* argv ends with NULL */
 }

@@ -8,6 +8,7 @@
 #include "daemon/api/internal.h"
 
 #include "base/error.h"
+#include "net/listen.h"
 #include "net/transport.h"
 
 #include <errno.h>
@@ -57,24 +58,17 @@ static enum gavel_status listen_on(const char *name, const struct addrinfo *info
         struct sockaddr_in6 v6;
     } bound = {.v6 = {0}};
     socklen_t size = sizeof bound;
-    int yes = 1;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = listen_open(info->ai_addr, info->ai_addrlen, SOCK_STREAM, BACKLOG);
+    int reason = fd < 0 ? -fd : getsockname(fd, &bound.any, &size) ? errno : 0;
 
-    if (fd < 0)
-        return error_set(error, GAVEL_ERR_IO, "api: cannot create a socket for %s: %s", name,
-                         strerror(errno));
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* without it a restart has to wait */
-    if (bind(fd, info->ai_addr, info->ai_addrlen) || listen(fd, BACKLOG) ||
-        getsockname(fd, &bound.any, &size)) {
-        int reason = errno;
-
+    if (reason && fd >= 0)
         (void)close(fd); /* nothing was sent on it */
+    if (reason)
         return error_set(
             error, GAVEL_ERR_IO, "api: cannot listen on %s: %s. %s", name, strerror(reason),
             reason == EADDRINUSE
                 ? "Another program uses this port: stop it, or choose another one with `api:` or --api"
                 : "Choose an address of this machine with `api:` or --api");
-    }
     *ret_fd = fd;
     *ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return GAVEL_OK;

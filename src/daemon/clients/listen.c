@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "net/address.h"
+#include "net/listen.h"
 #include "net/transport.h"
+#include "os/retry.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,7 +43,7 @@ static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error 
     struct sockaddr_storage address = {0};
     socklen_t length;
     enum gavel_status status = address_resolve(config->clients_listen, &address, &length, error);
-    int yes = 1;
+    int fd;
 
     if (status != GAVEL_OK)
         return status;
@@ -50,17 +52,18 @@ static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error 
             error, GAVEL_ERR_INVALID,
             "clients: %s can be reached from other machines, and anybody there could take part in elections. Set `tls:` (`gavel cert` makes the files), or listen on 127.0.0.1",
             config->clients_listen);
-    clients->tcp.fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (clients->tcp.fd < 0)
-        return tcp_failed(config->clients_listen, errno, error);
-    /* Without it a restart has to wait. */
-    (void)setsockopt(clients->tcp.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(clients->tcp.fd, (struct sockaddr *)&address, length) || listen(clients->tcp.fd, BACKLOG) ||
-        getsockname(clients->tcp.fd, (struct sockaddr *)&address, &length))
+    fd = listen_open((const struct sockaddr *)&address, length, SOCK_STREAM, BACKLOG);
+    if (fd < 0)
+        return tcp_failed(config->clients_listen, -fd, error);
+    clients->tcp.fd = fd;
+    if (getsockname(fd, (struct sockaddr *)&address, &length))
         return tcp_failed(config->clients_listen, errno, error);
     clients->port = address_port(&address);
     return GAVEL_OK;
 }
+
+static const char *const taken_text =
+    "another process listens there. Stop it, or choose another name with `socket:`";
 
 /* Returns 0 if the name is free (now), or a sentence why not. */
 static const char *make_free(const struct sockaddr_un *address)
@@ -78,7 +81,7 @@ static const char *make_free(const struct sockaddr_un *address)
     failure = connect(fd, (const struct sockaddr *)address, sizeof *address) ? errno : 0;
     (void)close(fd); /* nothing was sent on it */
     if (failure == 0 || failure == EAGAIN)
-        return "another process listens there. Stop it, or choose another name with `socket:`";
+        return taken_text;
     if (failure != ECONNREFUSED && failure != ENOENT)
         return strerror(failure);
     return unlink(address->sun_path) && errno != ENOENT ? strerror(errno) : NULL;
@@ -88,6 +91,7 @@ static enum gavel_status listen_local(struct clients *clients, struct gavel_erro
 {
     const char *path = clients->shared->config->socket;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct retry retry = {0};
     const char *reason;
     struct stat made;
 
@@ -97,7 +101,9 @@ static enum gavel_status listen_local(struct clients *clients, struct gavel_erro
             "clients: the name of the socket has %zu bytes, and the system allows %zu: %.200s. Choose a shorter one with `socket:`",
             strlen(path), sizeof address.sun_path - 1, path);
     memcpy(address.sun_path, path, strlen(path) + 1);
-    reason = make_free(&address);
+    do
+        reason = make_free(&address);
+    while (reason == taken_text && retry_wait(&retry));
     if (reason)
         return error_set(error, GAVEL_ERR_IO, "clients: cannot listen on %s: %s", path, reason);
     clients->local.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

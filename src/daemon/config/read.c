@@ -4,6 +4,7 @@
 #include "daemon/config/read.h"
 
 #include "base/error.h"
+#include "base/message.h"
 #include "config/suggest.h"
 #include "daemon/config/draft.h"
 
@@ -56,7 +57,7 @@ enum gavel_status config_wrong(struct config_draft *draft, enum config_id id, co
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(message, sizeof message, format, list); /* cut if too long */
+    message_write(message, sizeof message, format, list);
     va_end(list);
     return error_set(draft->error, GAVEL_ERR_INVALID, "%s: %s", config_origin(draft, id, origin), message);
 }
@@ -67,7 +68,7 @@ enum gavel_status config_wrong_line(struct config_draft *draft, int line, const 
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(message, sizeof message, format, list); /* cut if too long */
+    message_write(message, sizeof message, format, list);
     va_end(list);
     return error_set(draft->error, GAVEL_ERR_INVALID, "%.200s:%d: %s", draft->config.file, line, message);
 }
@@ -80,8 +81,7 @@ void config_warn(struct config_draft *draft, const char *format, ...)
     if (warnings->count == CONFIG_WARNINGS_MAX)
         return;
     va_start(list, format);
-    (void)vsnprintf(warnings->texts[warnings->count++], sizeof warnings->texts[0], format,
-                    list); /* cut if too long */
+    message_write(warnings->texts[warnings->count++], sizeof warnings->texts[0], format, list);
     va_end(list);
 }
 

@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/wakeup.h"
+#include "store/secret.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,14 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     struct cluster_link_target target;
 
     return parse(rest, &target, error);
+}
+
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct cluster_link_target target;
+
+    if (parse(rest, &target, NULL) == GAVEL_OK)
+        secret_caution(target.key, ret_text, size);
 }
 
 static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_error *error)
@@ -151,6 +160,7 @@ const struct store_driver store_gavel = {
             .renews_silently = true,
         },
     .check_url = check_url,
+    .caution = caution,
     .open = open_store,
     .run = gavel_run,
     .wait = push_wait,

@@ -19,6 +19,7 @@
  */
 #include "store/etcd/etcd.h"
 
+#include "base/message.h"
 #include "os/clock.h"
 #include "store/plain.h"
 
@@ -84,7 +85,7 @@ __attribute__((format(printf, 3, 4))) static void end(struct etcd_call *call, en
 
     call->status = status;
     va_start(arguments, format);
-    (void)vsnprintf(call->message, sizeof call->message, format, arguments);
+    message_write(call->message, sizeof call->message, format, arguments);
     va_end(arguments);
 }
 

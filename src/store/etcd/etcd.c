@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/process.h"
+#include "store/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,6 +176,21 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     return status;
 }
 
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct etcd_store *etcd = new_store();
+    struct url url = {0};
+
+    if (!etcd)
+        return;
+    if (take_target(etcd, rest, &url, NULL) == GAVEL_OK) {
+        secret_caution(url_option(&url, "key"), ret_text, size);
+        secret_caution(url_option(&url, "credentials"), ret_text, size);
+    }
+    url_done(&url);
+    free_store(etcd);
+}
+
 struct look {
     enum gavel_status status;
     char message[256];
@@ -230,6 +246,22 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     return GAVEL_OK;
 }
 
+/* The keys of wishes go with their group: a wish is of an epoch, and that of another group has another. */
+static enum gavel_status remove_group(struct store *store, const char *group, uint64_t version,
+                                      gavel_ns until, struct gavel_error *error)
+{
+    struct etcd_store *etcd = (struct etcd_store *)store;
+    struct look look = {0};
+    struct etcd_call call = {.give_up_at = until, .on_answer = take_look, .user = &look};
+    char key[ETCD_KEY_SIZE];
+    const struct etcd_put put = {.compared = key, .revision = version, .key = key};
+
+    etcd_key(etcd, ETCD_GROUPS, group, NULL, key);
+    etcd_ask(&call, "/v3/kv/txn", etcd_body_put(&put, NULL, NULL), true);
+    etcd_calls_run(etcd, etcd->http, &call, 1);
+    return look.status != GAVEL_OK ? error_set(error, look.status, "%s", look.message) : GAVEL_OK;
+}
+
 static void close_store(struct store *store)
 {
     struct etcd_store *etcd = (struct etcd_store *)store;
@@ -261,6 +293,8 @@ const struct store_driver store_etcd = {
             .has_push = true,
         },
     .check_url = check_url,
+    .caution = caution,
+    .remove = remove_group,
     .open = open_store,
     .probe = etcd_probe,
     .own_address = own_address,

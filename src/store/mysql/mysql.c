@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "store/secret.h"
 
+#include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -47,6 +49,18 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 
     mysql_target_done(&target);
     return status;
+}
+
+/* What the URL says beats the environment, as in mysql_target_identity(). */
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct mysql_target target;
+
+    if (mysql_target_parse(rest, &target, NULL) == GAVEL_OK) {
+        secret_caution(target.key, ret_text, size);
+        secret_caution(target.options ? target.options : target.environment.options, ret_text, size);
+    }
+    mysql_target_done(&target);
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -109,6 +123,35 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
     return status;
 }
 
+/* With what is kept of its epochs. */
+static enum gavel_status remove_group(struct store *store, const char *group, uint64_t version,
+                                      gavel_ns until, struct gavel_error *error)
+{
+    struct mysql_store *mysql = (struct mysql_store *)store;
+    const char *table = mysql->target.table;
+    struct text_buffer text = {0};
+    enum gavel_status status = GAVEL_OK;
+
+    if (!mysql_link_is_up(mysql))
+        status = mysql_link_open(mysql, until, error);
+    if (status != GAVEL_OK)
+        return status;
+    text_buffer_print(&text,
+                      "DELETE l, e FROM `%s%s` l LEFT JOIN `%s%s` e ON e.lock_key = l.lock_key"
+                      " WHERE l.held = 0 AND l.version = %" PRIu64 " AND l.lock_key = _utf8mb4 x'",
+                      table, mysql_table_suffixes[MYSQL_TABLE_LOCKS], table,
+                      mysql_table_suffixes[MYSQL_TABLE_EPOCHS], version);
+    for (; *group; group++)
+        text_buffer_print(&text, "%02x", (unsigned char)*group);
+    text_buffer_print(&text, "'");
+    if (text.is_short)
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while asking %s", mysql->shown);
+    else if (!mysql_link_do(mysql, text.bytes, until, NULL))
+        status = mysql_trouble_explain(mysql, error);
+    text_buffer_done(&text);
+    return status;
+}
+
 static void close_store(struct store *store)
 {
     struct mysql_store *mysql = (struct mysql_store *)store;
@@ -144,6 +187,8 @@ const struct store_driver store_mysql = {
             .sees_processes = true,
         },
     .check_url = check_url,
+    .caution = caution,
+    .remove = remove_group,
     .open = open_store,
     .probe = probe_store,
     .migrate = mysql_migrate,

@@ -16,6 +16,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/process.h"
+#include "store/secret.h"
 #include "store/url.h"
 
 #include <inttypes.h>
@@ -122,6 +123,18 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     s3_target_done(&target);
     url_done(&url);
     return status;
+}
+
+static void caution(const char *rest, char *ret_text, size_t size)
+{
+    struct s3_credentials_source source = {0};
+    struct url url;
+
+    if (url_parse(&form, rest, &url, NULL) == GAVEL_OK &&
+        s3_credentials_find(&url, &source, NULL) == GAVEL_OK && !source.is_environment)
+        secret_caution(source.file, ret_text, size);
+    s3_credentials_source_done(&source);
+    url_done(&url);
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -279,6 +292,28 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
     return probe.status;
 }
 
+/*
+ * Not every server takes a condition for that, so it is removed whatever its version: whoever has claimed it
+ * meanwhile loses it, and pings only measure.
+ */
+static enum gavel_status remove_group(struct store *store, const char *group, uint64_t version,
+                                      gavel_ns until, struct gavel_error *error)
+{
+    struct s3_store *s3 = (struct s3_store *)store;
+    char *key = s3_key_state(&s3->target, group);
+    struct http_call call = {.give_up_at = until};
+    struct s3_object object = {.call = &call};
+    enum gavel_status status = GAVEL_OK;
+
+    (void)version;
+    if (!key)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while asking an object store");
+    (void)ask(s3, &object, s3_object_delete(s3, &object, key), &status, error);
+    s3_object_done(&object);
+    free(key);
+    return status;
+}
+
 static bool own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
 {
     struct s3_store *s3 = (struct s3_store *)store;
@@ -300,6 +335,8 @@ const struct store_driver store_s3 = {
             .sees_processes = true,
         },
     .check_url = check_url,
+    .caution = caution,
+    .remove = remove_group,
     .open = open_store,
     .probe = probe_store,
     .own_address = own_address,

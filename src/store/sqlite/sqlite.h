@@ -127,6 +127,13 @@ GAVEL_CHECKED enum gavel_status sqlite_check_log(const struct sqlite_store *sqli
 GAVEL_CHECKED int sqlite_use_log(struct sqlite_store *sqlite, bool (*may_wait)(struct sqlite_store *sqlite));
 void sqlite_leave_whole(struct sqlite_store *sqlite);
 
+/* remove.c: see store_remove(). */
+GAVEL_CHECKED enum gavel_status sqlite_remove(struct store *store, const char *group, uint64_t version,
+                                              gavel_ns until, struct gavel_error *error);
+
+/* caution.c: see store_caution(). */
+void sqlite_caution(const char *path, char *ret_text, size_t size);
+
 /* backup.c: see store_backup(). */
 GAVEL_CHECKED enum gavel_status sqlite_backup(struct store *store, const char *path,
                                               struct gavel_error *error);

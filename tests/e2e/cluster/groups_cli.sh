@@ -324,7 +324,7 @@ test_wrong_words_are_told_apart() {
     has "$errors" "gavel groups"
     expect 2 "$GAVEL" note put jobs k v --create --if-revision 3
     expect 2 "$GAVEL" note get jobs k --create
-    has "$errors" "--create is for: put"
+    has "$errors" '--create is only for `gavel note put`'
     expect 2 "$GAVEL" note get '' k
     expect 2 "$GAVEL" note get "$(printf 'x%.0s' {1..256})" k
     expect 2 "$GAVEL" note watch jobs --count 0

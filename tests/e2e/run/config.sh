@@ -153,6 +153,28 @@ test_children_are_checked_by_every_command() {
     expect 0 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
 }
 
+# What `run -f` would not find some night, `check -f` does not find now.
+test_check_looks_up_what_run_needs() {
+    local child code said
+    while IFS='|' read -r child code said; do
+        yaml "children:\n  - $child"
+        expect "$code" "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
+        has "$errors" "gavel.yaml:2: "
+        has "$errors" "$said"
+        expect "$code" run -f "$scratch/gavel.yaml"
+        has "$errors" "$said"
+    done <<'END'
+{command: sleep 1, user: no-such-user}|2|there is no user "no-such-user"
+{command: sleep 1, directory: /no/such}|2|the directory /no/such cannot be used
+{command: [/no/such/program]}|127|there is no program /no/such/program
+{command: [/etc/passwd]}|126|cannot execute /etc/passwd
+{command: sleep 1, ready: {command: [no-such-program]}}|127|there is no program "no-such-program"
+END
+    yaml 'children:\n  - {command: [sleep, "1"], directory: /}'
+    expect 0 "$GAVEL" check --store "$store" -f "$scratch/gavel.yaml"
+    [[ ! -e $store ]] || fail "check has touched the store"
+}
+
 test_what_the_system_refuses_is_told_with_the_line() {
     yaml '\nchildren:\n  - command: "true"\n    user: no-such-user'
     refuses 2 "gavel.yaml:3: true: " '"no-such-user"' -- -f "$scratch/gavel.yaml"

@@ -16,6 +16,18 @@ test_exit_code_of_the_command_is_passed_on() {
     done
 }
 
+# On one processor the guard may well be faster than the thread that has told it to run the command.
+test_that_it_leads_is_logged_before_that_the_command_runs() {
+    local cpu i lines
+    cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+    for i in {1..20}; do
+        expect 0 taskset -c "$cpu" timeout "$limit_s" "$GAVEL" run --store "$store" --group "g$i" --id a -- true
+        lines=$(grep -oE 'msg=leads|msg="runs the command"' <<<"$errors" | tr '\n' ' ')
+        has_not "$lines" 'msg="runs the command" msg=leads'
+        has "$lines" "msg=leads"
+    done
+}
+
 test_death_by_a_signal_is_passed_on() {
     expect 137 alone -- sh -c 'kill -KILL $$'
     expect 143 alone -- sh -c 'kill -TERM $$'

@@ -15,6 +15,7 @@ ended_measuring() {
     unset "pid_of[$1]"
     ((code == 0 || code == 7)) || fail "$1 ended with $code"
 }
+leaves_no_row() { same "$("$GAVEL" groups --store "$store" --prefix "$group" --json | "$JSON_GET" 'groups.#')" 0; }
 state_of_group() { "$GAVEL" status --store "$store" --group "$group" --json | "$JSON_GET" state; }
 
 # json NAME: of what the last expected command printed.
@@ -42,7 +43,7 @@ test_ping_measures_each_operation_and_leaves_the_group_released() {
     same "$(json preset)" local
     same "$(json fits)" "$(awk -v p99="$(json slowest_p99_ms)" -v limit="$(json call_timeout_ms)" \
         'BEGIN { print 3 * p99 <= limit ? "true" : "false" }')"
-    same "$(state_of_group)" released
+    leaves_no_row
     expect 0 "$GAVEL" candidates --store "$store" --group "$group" --json
     same "$(json 'candidates.#')" 0
     expect 0 ping "$store" --count 2
@@ -108,13 +109,13 @@ test_a_signal_ends_it_in_order_with_what_was_measured() {
     local signal
     expect 130 timeout --preserve-status --signal INT 1 env --default-signal=INT "$GAVEL" store ping "$store" --count 100000 --json
     same "$(json is_interrupted)" true
-    same "$(state_of_group)" released
+    leaves_no_row
     for signal in TERM HUP; do
         run_as ping env --default-signal=HUP "$GAVEL" store ping "$store" --count 100000
         await has_opened ping
         kill -$signal "${pid_of[ping]}"
         ended ping $((128 + $(kill -l $signal)))
-        [[ $(state_of_group) == released ]] || fail "after SIG$signal: $(state_of_group)"
+        leaves_no_row
     done
     grep -q 'ended early' "$scratch/ping.out" || fail "it does not say so"
 }
@@ -128,7 +129,7 @@ test_several_at_once_take_turns() {
         same "$(json rounds)" 30
         same "$(json operations.release.calls)" 30
     done
-    same "$(state_of_group)" released
+    leaves_no_row
 }
 
 is_held() { [[ $(state_of_group) == held ]]; }
@@ -138,7 +139,7 @@ test_one_that_was_killed_does_not_keep_the_next_from_measuring() {
     await has_opened ping
     kill -KILL "${pid_of[ping]}"
     expect 0 ping "$store" --count 2
-    same "$(state_of_group)" released
+    leaves_no_row
 }
 
 # It looks like any other leader until its lease is over; who waits for it says why.
@@ -366,6 +367,43 @@ test_every_option_of_a_url_is_in_the_page_and_in_the_guide() {
         done
     done
     ((count >= 19)) || fail "only $count were found"
+}
+
+# warned TEXT URL: check, in words and as JSON, and a candidate in its log.
+warned() {
+    expect 0 "$GAVEL" check --store "$2"
+    has "$(tr -s ' \n' '  ' <<<"$output")" "$1"
+    expect 0 "$GAVEL" check --store "$2" --json
+    has "$("$JSON_GET" store.warning <<<"$output")" "$1"
+}
+
+test_a_store_that_a_restart_of_the_machine_empties_is_warned_of() {
+    [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs && -w /dev/shm ]] || skip "/dev/shm is no tmpfs that we may write"
+    local there
+    there=$(mktemp -d /dev/shm/gavel-XXXXXX)
+    warned "epochs then begin again at 1" "$there/not/yet/gavel.db"
+    [[ ! -e $there/not ]] || fail "check has made something"
+    expect 0 "$GAVEL" run --store "$there/gavel.db" -- true
+    rm -rf "$there"
+    has "$errors" "level=warning"
+    has "$errors" "the store is on tmpfs"
+    [[ $(stat -f -c %T "$scratch") != tmpfs ]] || return 0
+    same "$("$GAVEL" check --store "$store" --json | "$JSON_GET" store.warning)" null
+    expect 0 "$GAVEL" run --store "$store" -- true
+    has_not "$errors" "level=warning"
+}
+
+test_a_file_with_a_password_that_everybody_can_read_is_warned_of() {
+    local file=$scratch/secret url scheme
+    printf '[client]\nuser = u\npassword = p\n' >"$file"
+    for url in "mysql://h/db?options=$file" "etcd://h/p?credentials=$file" "s3://b/p?endpoint=http://127.0.0.1:1&credentials=$file"; do
+        scheme=${url%%:*}
+        [[ $("$GAVEL" store list --json) == *"\"scheme\":\"$scheme\",\"is_built\":true"* ]] || continue
+        chmod 644 "$file"
+        warned "every user of this machine can read $file" "$url"
+        chmod 640 "$file"
+        same "$("$GAVEL" check --store "$url" --json | "$JSON_GET" store.warning)" null
+    done
 }
 
 run_tests "$@"

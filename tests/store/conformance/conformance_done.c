@@ -159,6 +159,28 @@ static void test_a_group_that_is_opened_again_goes_on_with_its_epochs(void **sta
     (void)expect(f->a, ask_reopen("g", version), GAVEL_ERR_CONFLICT); /* does not undo the success after it */
 }
 
+/* Where it is not removed, the store keeps none or removes it in its own time. */
+static void test_a_released_record_is_removed(void **state)
+{
+    struct fixture *f = *state;
+    bool is_conditional = f->a->driver->remove && strcmp(f->driver->name, "s3") != 0;
+    gavel_ns until = clock_now() + 30 * NS_PER_S;
+    uint64_t epoch = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
+    uint64_t held = expect(f->a, ask_read("g"), GAVEL_OK).record.version;
+    uint64_t released;
+
+    (void)expect(f->a, ask_claim("gg", "one", 1, 0), GAVEL_OK);
+    released = expect(f->a, ask_release("g", "one", 1, epoch), GAVEL_OK).record.version;
+    if (is_conditional)
+        assert_int_equal(store_remove(f->a, "g", held, until, NULL), GAVEL_OK);
+    assert_true(expect(f->b, ask_read("g"), GAVEL_OK).found);
+    assert_int_equal(store_remove(f->a, "g", released, until, NULL), GAVEL_OK);
+    assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).found, !f->a->driver->remove);
+    assert_true(expect(f->b, ask_read("gg"), GAVEL_OK).record.held);
+    if (f->a->driver->remove)
+        (void)expect(f->b, ask_claim("g", "two", 2, 0), GAVEL_OK);
+}
+
 const struct conformance_test conformance_done_tests[] = {
 #define TEST(name, needs)                                                                                    \
     {                                                                                                        \
@@ -171,5 +193,6 @@ const struct conformance_test conformance_done_tests[] = {
     TEST(test_a_lost_answer_to_a_done_release_is_settled_by_its_nonce, NEEDS_ELECTION),
     TEST(test_a_done_group_is_listed_and_the_others_go_on, NEEDS_ELECTION),
     TEST(test_a_group_that_is_opened_again_goes_on_with_its_epochs, NEEDS_ELECTION),
+    TEST(test_a_released_record_is_removed, NEEDS_ELECTION),
     {0},
 };

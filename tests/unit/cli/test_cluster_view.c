@@ -21,7 +21,7 @@ struct words {
     const char *silent; /* names of peers that it does not hear; NULL: none */
     const char *awaits; /* name of a peer, and what it says of it; NULL: none */
     const char *why;
-    int generation; /* 0: 1 */
+    int generation; /* 0: 1; -1: 0, it has joined nothing yet */
     int term;
     int epoch;
     bool is_leader;
@@ -65,13 +65,15 @@ static void says(struct cluster_view *view, struct words words)
     call->body = json_pack(
         "{s:s, s:i, s:s, s:i, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:i, s:o}",
         "cluster", words.cluster ? words.cluster : "demo", "generation",
-        words.generation ? words.generation : 1, "node", words.node, "incarnation", 1, "role",
-        words.is_leader ? "leader" : "follower", "term", words.term, "leader_id",
-        words.leader ? json_string(words.leader) : json_null(), "is_leader", words.is_leader, "has_lease",
-        words.has_lease, "lease_remaining_ms", words.has_lease ? json_integer(120) : json_null(),
-        "lease_epoch", words.epoch, "commit", 7, "applied", 7, "stale", words.is_stale, "disk_full",
-        words.is_full, "waits_for_operator", words.waits, "api_address", cluster_url_host(call->url), "pid",
-        1234, "peers", peers_of(&words));
+        words.generation < 0 ? 0
+        : words.generation   ? words.generation
+                             : 1,
+        "node", words.node, "incarnation", 1, "role", words.is_leader ? "leader" : "follower", "term",
+        words.term, "leader_id", words.leader ? json_string(words.leader) : json_null(), "is_leader",
+        words.is_leader, "has_lease", words.has_lease, "lease_remaining_ms",
+        words.has_lease ? json_integer(120) : json_null(), "lease_epoch", words.epoch, "commit", 7, "applied",
+        7, "stale", words.is_stale, "disk_full", words.is_full, "waits_for_operator", words.waits,
+        "api_address", cluster_url_host(call->url), "pid", 1234, "peers", peers_of(&words));
     assert_non_null(call->body);
     if (words.disk_hangs_ms > 0) /* a node of 0.6.0 has none of these */
         assert_false(json_object_update_new(
@@ -172,6 +174,21 @@ static void test_a_higher_generation_is_believed(void **state)
     assert_string_equal(cluster_view_leader(view)->name, "n2");
     assert_int_equal(view->generation, 2);
     assert_true(has_trouble(view, "n1 is in generation 1, the cluster in 2"));
+}
+
+/* Of the two that are no members one is still to come, the other was removed and does not come back. */
+static void test_a_node_that_was_removed_is_not_told_to_come_back(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_well(view);
+    says(view, (struct words){.node = "n4", .term = 4, .generation = -1});
+    says(view, (struct words){.node = "n5", .term = 4});
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "`gavel member add n4 ADDRESS` makes it one"));
+    assert_true(has_trouble(view, "n5 is no longer a member of the cluster: stop it"));
+    assert_false(has_trouble(view, "member add n5"));
+    assert_false(has_trouble(view, "n4 is no longer"));
 }
 
 static void test_a_leader_that_is_silent_is_hearsay(void **state)
@@ -677,6 +694,7 @@ int main(void)
         WITH_VIEWS(test_a_cluster_that_is_well_has_a_leader_and_no_troubles),
         WITH_VIEWS(test_a_lease_in_a_higher_term_is_believed),
         WITH_VIEWS(test_a_higher_generation_is_believed),
+        WITH_VIEWS(test_a_node_that_was_removed_is_not_told_to_come_back),
         WITH_VIEWS(test_a_leader_that_is_silent_is_hearsay),
         WITH_VIEWS(test_without_a_leader_that_is_the_worst_of_it),
         WITH_VIEWS(test_a_constrained_election_has_its_name),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +59,45 @@ static void test_a_second_process_is_refused_and_told_who_the_first_is(void **st
     assert_non_null(strstr(f->error.message, pid));
     data_dir_close(f);
     assert_int_equal(open_elsewhere(f, 0), GAVEL_OK);
+}
+
+static volatile pid_t predecessor;
+
+static void end_predecessor(int number)
+{
+    (void)number;
+    (void)kill(predecessor, SIGKILL);
+    (void)waitpid(predecessor, NULL, 0);
+    predecessor = 0;
+}
+
+/* Its node is started again at once, and the kernel has not yet taken it apart. */
+static void test_the_directory_of_a_dying_process_is_awaited(void **state)
+{
+    const struct itimerval soon = {.it_value.tv_usec = 50000};
+    struct sigaction action = {.sa_handler = end_predecessor};
+    struct data_dir *f = *state;
+    int pipes[2];
+    char byte;
+
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    predecessor = fork();
+    assert_true(predecessor >= 0);
+    if (predecessor == 0) {
+        bool is_new;
+
+        if (disk_open(&f->options, &f->disk, &is_new, &f->error) != GAVEL_OK || write(pipes[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(pipes[1]);
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    (void)close(pipes[0]);
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    data_dir_open(f);
+    assert_int_equal(predecessor, 0);
 }
 
 /* A child that was forked while the directory was open does not hold it. */
@@ -323,6 +363,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, data_dir_setup, data_dir_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_second_process_is_refused_and_told_who_the_first_is),
+        CASE(test_the_directory_of_a_dying_process_is_awaited),
         CASE(test_the_lock_is_not_passed_on_to_children),
         CASE(test_a_directory_with_the_files_of_others_is_left_alone),
         CASE(test_what_is_no_database_is_refused),
