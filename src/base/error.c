@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/error.h"
-#include "base/message.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@ enum gavel_status(error_set)(struct gavel_error *error, enum gavel_status status
         return status;
     error->status = status;
     va_start(arguments, format);
-    message_write(error->message, sizeof error->message, format, arguments);
+    (void)vsnprintf(error->message, sizeof error->message, format, arguments); /* cut off if too long */
     va_end(arguments);
     return status;
 }

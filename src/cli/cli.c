@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 
 #include "base/assert.h"
-#include "base/message.h"
 #include "config/duration.h"
 
 #include <errno.h>
@@ -75,7 +74,7 @@ int cli_fail(const struct cli *cli, enum gavel_status status, const char *format
     va_list list;
 
     va_start(list, format);
-    message_write(message, sizeof message, format, list);
+    vsnprintf(message, sizeof message, format, list);
     va_end(list);
     fflush(stdout);
     fprintf(stderr, "gavel%s%s: %s\n", name ? " " : "", name ? name : "", message);

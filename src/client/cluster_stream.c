@@ -8,7 +8,6 @@
 
 #include "client/cluster_internal.h"
 
-#include "base/message.h"
 #include "net/revoked.h"
 #include "net/tls.h"
 #include "net/transport.h"
@@ -48,7 +47,7 @@ void cluster_link_stream_fail(struct cluster_link_stream *stream, const char *fo
     if (stream->has_failed)
         return; /* the first reason is the reason */
     va_start(arguments, format);
-    message_write(text, sizeof text, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments); /* cut, at worst */
     va_end(arguments);
     (void)snprintf(stream->reason, sizeof stream->reason, "%.100s: %.150s", address_of(stream), text);
     stream->has_failed = true;

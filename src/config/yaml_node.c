@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/message.h"
 #include "config/duration.h"
 #include "config/suggest.h"
 
@@ -32,7 +31,7 @@ enum gavel_status node_wrong(const struct node_reader *reader, const yaml_node_t
     va_list list;
 
     va_start(list, format);
-    message_write(message, sizeof message, format, list);
+    vsnprintf(message, sizeof message, format, list);
     va_end(list);
     return error_set(reader->error, GAVEL_ERR_INVALID, "%s:%d: %s", reader->name, node_line(node), message);
 }

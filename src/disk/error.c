@@ -4,7 +4,6 @@
 #include "disk/internal.h"
 
 #include "base/error.h"
-#include "base/message.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -54,7 +53,7 @@ enum gavel_status disk_damaged(const struct disk *disk, struct gavel_error *erro
     va_list args;
 
     va_start(args, format);
-    message_write(reason, sizeof reason, format, args);
+    (void)vsnprintf(reason, sizeof reason, format, args); /* cut off rather than not said */
     va_end(args);
     return error_set(
         error, GAVEL_ERR_STORE_DAMAGED,

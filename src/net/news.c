@@ -4,7 +4,6 @@
 
 #include "net/internal.h"
 
-#include "base/message.h"
 #include "os/clock.h"
 
 #include <stdarg.h>
@@ -19,7 +18,7 @@ void text_write(char *buffer, size_t size, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    message_write(buffer, size, format, arguments);
+    (void)vsnprintf(buffer, size, format, arguments);
     va_end(arguments);
 }
 

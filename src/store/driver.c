@@ -3,7 +3,6 @@
 #include "store/driver.h"
 
 #include "base/error.h"
-#include "base/message.h"
 #include "os/process.h"
 
 #include <stdarg.h>
@@ -18,7 +17,7 @@ void reply_fail(struct store_reply *reply, enum gavel_status status, const char 
     store_reply_done(reply);
     reply->status = status;
     va_start(arguments, format);
-    message_write(reply->message, sizeof reply->message, format, arguments);
+    (void)vsnprintf(reply->message, sizeof reply->message, format, arguments); /* cut off if too long */
     va_end(arguments);
 }
 

@@ -7,7 +7,6 @@
  */
 #include "cli/agent/agent.h"
 
-#include "base/message.h"
 #include "os/clock.h"
 
 #include <event2/buffer.h>
@@ -110,7 +109,7 @@ void agent_reply_error(struct agent_call *call, int code, enum gavel_status stat
     va_list list;
 
     va_start(list, format);
-    message_write(message, sizeof message, format, list);
+    (void)vsnprintf(message, sizeof message, format, list);
     va_end(list);
     words = json_string(message);
     if (!words) /* what a caller sent stands in it, perhaps cut in the middle of a character */

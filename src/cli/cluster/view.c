@@ -2,7 +2,6 @@
 
 #include "cli/cluster/view.h"
 
-#include "base/message.h"
 #include "cli/json_out.h"
 #include "config/duration.h"
 
@@ -239,7 +238,7 @@ static void trouble(struct cluster_view *view, enum trouble_kind kind, const cha
         return;
     view->troubles[view->trouble_count].kind = kind;
     va_start(list, format);
-    message_write(view->troubles[view->trouble_count].text, sizeof view->troubles[0].text, format, list);
+    (void)vsnprintf(view->troubles[view->trouble_count].text, sizeof view->troubles[0].text, format, list);
     va_end(list);
     view->trouble_count++;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* How a call ends: a body and a code, or an error. One table maps statuses to HTTP codes. */
-#include "base/message.h"
 #include "daemon/api/internal.h"
 
 #include <event2/buffer.h>
@@ -187,7 +186,7 @@ void api_reply_error(struct api_call *call, int code, enum gavel_status status, 
     va_list args;
 
     va_start(args, format);
-    message_write(message, sizeof message, format, args);
+    (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
     words = json_string(message);
     if (!words) /* what a caller sent stands in it, perhaps cut in the middle of a character */

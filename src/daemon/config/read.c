@@ -4,7 +4,6 @@
 #include "daemon/config/read.h"
 
 #include "base/error.h"
-#include "base/message.h"
 #include "config/suggest.h"
 #include "daemon/config/draft.h"
 
@@ -57,7 +56,7 @@ enum gavel_status config_wrong(struct config_draft *draft, enum config_id id, co
     va_list list;
 
     va_start(list, format);
-    message_write(message, sizeof message, format, list);
+    (void)vsnprintf(message, sizeof message, format, list); /* cut if too long */
     va_end(list);
     return error_set(draft->error, GAVEL_ERR_INVALID, "%s: %s", config_origin(draft, id, origin), message);
 }
@@ -68,7 +67,7 @@ enum gavel_status config_wrong_line(struct config_draft *draft, int line, const 
     va_list list;
 
     va_start(list, format);
-    message_write(message, sizeof message, format, list);
+    (void)vsnprintf(message, sizeof message, format, list); /* cut if too long */
     va_end(list);
     return error_set(draft->error, GAVEL_ERR_INVALID, "%.200s:%d: %s", draft->config.file, line, message);
 }
@@ -81,7 +80,8 @@ void config_warn(struct config_draft *draft, const char *format, ...)
     if (warnings->count == CONFIG_WARNINGS_MAX)
         return;
     va_start(list, format);
-    message_write(warnings->texts[warnings->count++], sizeof warnings->texts[0], format, list);
+    (void)vsnprintf(warnings->texts[warnings->count++], sizeof warnings->texts[0], format,
+                    list); /* cut if too long */
     va_end(list);
 }
 

@@ -3,7 +3,6 @@
 /* What Raft tells, for people: the journal, the log and the counters. */
 #include "daemon/node/consensus.h"
 
-#include "base/message.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -51,7 +50,7 @@ void consensus_note(struct consensus *c, enum journal_event event, raft_id node,
     va_list arguments;
 
     va_start(arguments, format);
-    message_write(entry.text, sizeof entry.text, format, arguments);
+    (void)vsnprintf(entry.text, sizeof entry.text, format, arguments);
     va_end(arguments);
     (void)node_addresses_name(&c->node.members.addresses, node, entry.node);
     consensus_put(c, &entry);

@@ -19,7 +19,6 @@
  */
 #include "store/etcd/etcd.h"
 
-#include "base/message.h"
 #include "os/clock.h"
 #include "store/plain.h"
 
@@ -85,7 +84,7 @@ __attribute__((format(printf, 3, 4))) static void end(struct etcd_call *call, en
 
     call->status = status;
     va_start(arguments, format);
-    message_write(call->message, sizeof call->message, format, arguments);
+    (void)vsnprintf(call->message, sizeof call->message, format, arguments);
     va_end(arguments);
 }
 

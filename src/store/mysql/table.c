@@ -6,7 +6,6 @@
  * three columns, did not make, and refuses what it must not touch.
  */
 #include "base/error.h"
-#include "base/message.h"
 #include "store/mysql/internal.h"
 
 #include <mysqld_error.h>
@@ -106,7 +105,7 @@ static enum gavel_status refuse(const struct mysql_store *mysql, struct gavel_er
     va_list arguments;
 
     va_start(arguments, format);
-    message_write(why, sizeof why, format, arguments);
+    (void)vsnprintf(why, sizeof why, format, arguments); /* cut off if too long */
     va_end(arguments);
     if (strlen(why) + strlen(mysql->url) <= 255 - sizeof "; run `gavel store migrate ''`")
         return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED, "%s; run `gavel store migrate '%s'`", why,
