@@ -402,7 +402,9 @@ static void test_work_that_hangs_ends_the_process(void **state)
             play_and_hang(is_lost);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status));
-        assert_int_equal(WTERMSIG(status), SIGABRT);
+        if (WTERMSIG(status) !=
+            SIGKILL) /* by the kernel, if the machine kept the watchdog from running in time */
+            assert_int_equal(WTERMSIG(status), SIGABRT);
     }
 }
 
