@@ -107,7 +107,11 @@ test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {
 
 test_a_signal_ends_it_in_order_with_what_was_measured() {
     local signal
-    expect 130 timeout --preserve-status --signal INT 1 env --default-signal=INT "$GAVEL" store ping "$store" --count 100000 --json
+    run_as ping env --default-signal=INT "$GAVEL" store ping "$store" --count 100000 --json
+    await has_opened ping
+    kill -INT "${pid_of[ping]}"
+    ended ping 130
+    output=$(cat "$scratch/ping.out")
     same "$(json is_interrupted)" true
     leaves_no_row
     for signal in TERM HUP; do
