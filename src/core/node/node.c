@@ -138,6 +138,8 @@ static void take(struct node *node, const struct node_moment *moment, const stru
             node->durable = event->raft.seq;
             node_release_held(node);
         }
+        if (event->raft.kind == RAFT_RECEIVE)
+            marks_speaks(&node->marks, event->raft.message->from);
         (void)node_step_raft(node, moment, &event->raft); /* the actions have it */
         break;
     case NODE_CLIENT:

@@ -194,6 +194,19 @@ void marks_make(struct marks *marks, gavel_ns now, uint64_t config)
 
 /* ---- sending ---- */
 
+static bool is_silent(const struct marks_voter *to)
+{
+    return to->waits_from != 0 && to->sent_at - to->waits_from >= MARKS_SILENT;
+}
+
+void marks_speaks(struct marks *marks, uint64_t voter)
+{
+    struct marks_voter *to = find(marks, voter);
+
+    if (to && is_silent(to))
+        to->waits_from = to->sent_at;
+}
+
 gavel_ns marks_send_at(const struct marks *marks, uint64_t voter)
 {
     const struct marks_voter *to = find(marks, voter);
@@ -203,7 +216,7 @@ gavel_ns marks_send_at(const struct marks *marks, uint64_t voter)
         return NEVER;
     if (!to)
         return 0;
-    if (to->waits_from != 0 && to->sent_at - to->waits_from >= MARKS_SILENT)
+    if (is_silent(to))
         return to->sent_at + MARKS_SILENT;
     if (to->incarnation != 0 && (to->sent < number || to->has_begun != marks->is_making))
         return 0;

@@ -106,6 +106,8 @@ struct marks_room {
     struct silence_mark marks[SILENCE_MARKS_MAX];
 };
 gavel_ns marks_send_at(const struct marks *marks, uint64_t voter);
+/* Something else was heard of it: if it was silent, it is there again, and what it lacks is due at once. */
+void marks_speaks(struct marks *marks, uint64_t voter);
 void marks_send(struct marks *marks, gavel_ns now, uint64_t voter, uint64_t config, struct marks_room *room,
                 struct silence_message *ret_message);
 

@@ -306,6 +306,31 @@ static void test_marks_that_were_lost_are_sent_again(void **state)
     assert_in_range(silence_heard_at(&f->nodes[1].silence, 10), first, first + MS(1));
 }
 
+/* Otherwise answers wait for half a second, if the other voter goes just when this one comes back. */
+static void test_a_voter_that_was_silent_is_sent_marks_again_when_it_speaks(void **state)
+{
+    struct fixture *f = *state;
+    struct silence_message lost;
+
+    lead(f, 0, 5, true);
+    for (gavel_ns until = f->now + 2 * MARKS_SILENT; f->now < until; f->now += MARKS_AGAIN) {
+        hear(f, 0, 10);
+        if (due(f, 0, 1, &lost))
+            silence_message_done(&lost);
+    }
+    while (!due(f, 0, 1, &lost))
+        f->now += MARKS_AGAIN;
+    silence_message_done(&lost);
+    hear(f, 0, 20);
+    f->now += MARKS_AGAIN;
+    assert_false(due(f, 0, 1, &lost)); /* nobody is there */
+    marks_speaks(&f->nodes[0].marks, 2);
+    exchange(f, 0, 1);
+    assert_int_equal(marks_acked(&f->nodes[0].marks, 2), f->nodes[0].silence.held.number);
+    assert_in_range(silence_heard_at(&f->nodes[1].silence, 20), f->now - MARKS_AGAIN,
+                    f->now - MARKS_AGAIN + MS(1));
+}
+
 static void test_an_old_message_that_comes_late_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -450,6 +475,7 @@ int main(void)
         TEST(test_in_another_configuration_nothing_is_concluded),
         TEST(test_a_former_leader_says_what_it_has_answered),
         TEST(test_marks_that_were_lost_are_sent_again),
+        TEST(test_a_voter_that_was_silent_is_sent_marks_again_when_it_speaks),
         TEST(test_an_old_message_that_comes_late_changes_nothing),
         TEST(test_who_was_away_begins_at_the_floor),
         TEST(test_what_is_meant_for_a_former_start_is_not_taken),
