@@ -12,7 +12,7 @@
 
 #define STREAM (STREAM_FAULTS + FAULT_ORDERS)
 
-/* What they know besides is the same: only who uses it when matters here. Both have foundings. */
+/* What they know besides is the same: only who uses it when matters here. */
 enum { OLD = TABLE_VERSION, NEW = TABLE_VERSION + 1 };
 
 /* The version that an entry says the cluster uses from now on; 0: it says nothing of that. */
@@ -85,13 +85,8 @@ void program_check_proposed(struct cluster *cluster, const struct host *host)
 
     for (unsigned i = 0; i < raft->config.count && version > 0; i++) {
         const struct host *member = &cluster->hosts[raft->config.members[i].id - 1];
-        bool is_known = member->newest_program >= version;
 
-        if (member->newest_program == 0 && raft->founding != 0 && version <= OLD) {
-            is_known = true; /* no program that has foundings knows less */
-            cluster_see(cluster, SIGHT_RAISED_UNSTARTED);
-        }
-        if (!is_known)
+        if (member->newest_program < version)
             cluster_violate(cluster, RAFT_INVARIANT_VERSION,
                             "%s has the cluster use version %u of the table, and %s has never known it",
                             host->label, version, member->label);
@@ -131,10 +126,6 @@ void program_check_used(struct cluster *cluster, const struct host *leader)
 {
     const struct raft_config *config = &leader->node.raft.config;
 
-    if (leader->node.raft.founding != 0 && leader->node.members.version < OLD)
-        cluster_violate(cluster, RAFT_INVARIANT_USED,
-                        "the cluster has a founding, and %s has it use version %u of the table",
-                        leader->label, leader->node.members.version);
     for (unsigned i = 0; i < config->count; i++) {
         const struct host *member = &cluster->hosts[config->members[i].id - 1];
         bool is_healed = cluster->healed & 1U << member->slot;

@@ -6,9 +6,8 @@
  * the version of the table that they know (core/node/version.c), of which they tell
  * when they greet. In the liveness phase all are new.
  *
- * It judges: the cluster uses only what each of its members has run, or every program
- * with foundings knows; no node goes on by what it does not know; and in the end what
- * all know is used. Programs of before foundings are not simulated.
+ * It judges: the cluster uses only what each of its members has run, no node goes
+ * on by what it does not know, and in the end what all know is used.
  */
 #ifndef SIM_RAFT_PROGRAM_H
 #define SIM_RAFT_PROGRAM_H

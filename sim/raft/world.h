@@ -155,7 +155,6 @@ struct cluster_watch {
     X(ORDERS_LOST,  "orders refused or not done")                                                             \
     X(RECONCILED,   "members changed by their records, or by order")                                          \
     X(RAISED,       "newer versions of the table taken into use")                                             \
-    X(RAISED_UNSTARTED, "versions of the table taken into use before a founder was ever started")         \
     X(TOO_OLD,      "nodes that ended because their program was too old")                                     \
     X(REJECTED,     "acts rejected")
 /* clang-format on */

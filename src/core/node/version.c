@@ -10,8 +10,7 @@
  *   1. The record of each member has the version that its program knows, and the start
  *      (incarnation) in which it said so. The leader writes it when it hears something
  *      else in a later start, higher or lower, from the directory that the member is
- *      bound to. A member that was not heard counts as one of the first version, and
- *      in a cluster with a founding as one of that of 0.7.0 (below).
+ *      bound to. A member without it counts as one of the first version.
  *   2. When all members know more than the cluster uses, by their records, the leader
  *      writes the lowest of them into a record of its own, "gavel/version". Commands
  *      are of that version from the moment at which the record is applied, whoever leads.
@@ -140,17 +139,6 @@ bool node_version_note(const struct node *node, struct member_record *record)
     return true;
 }
 
-/*
- * Of a member that was never heard, a founder that was never started for one. Only
- * programs that know the rules of 0.7.0 can read a configuration with a founding:
- * older ones stop before it, and are refused by whoever has it. It is in the log
- * ahead of all that we write from here on.
- */
-static uint32_t known_at_least(const struct node *node)
-{
-    return node->raft.founding != 0 ? TABLE_VERSION_0_7 : 0;
-}
-
 /* Learners, too: they apply the same entries. Of ourselves we need no record, and a node that is alone and
  * has no address has none. */
 static uint32_t known_to_all(const struct node *node)
@@ -160,12 +148,11 @@ static uint32_t known_to_all(const struct node *node)
     for (size_t i = 0; i < node->raft.config.count; i++) {
         raft_id id = node->raft.config.members[i].id;
         const struct member_record *record = node_record_of(node, id);
-        bool is_heard = record && record->incarnation > 0;
-        uint32_t known = is_heard ? record->table_version : known_at_least(node);
+        uint32_t known = id == node->raft.state.id ? lowest : record ? record->table_version : 0;
 
-        if (PLANTED(UNHEARD_KNOWS_ALL) && !is_heard)
+        if (PLANTED(UNHEARD_KNOWS_ALL) && (!record || record->incarnation == 0))
             known = node->members.knows;
-        if (id != node->raft.state.id && known < lowest)
+        if (known < lowest)
             lowest = known;
     }
     return lowest;

@@ -27,7 +27,7 @@ void introduce(struct node *node)
     node_introduce(node, id_of_name, nodes, NODES);
 }
 
-static int begin(void **state, bool binds)
+int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     struct raft_settings settings;
@@ -45,8 +45,6 @@ static int begin(void **state, bool binds)
         struct gavel_error error = {0};
 
         restore.state = (struct raft_state){.cluster = 7, .generation = 1, .id = i + 1, .incarnation = 1};
-        restore.state.directory = binds ? DIRECTORY_OF(i) : 0;
-        restore.snapshot.config.binds = binds && i < 3;
         for (unsigned k = 0; k < 3 && i < 3; k++)
             restore.snapshot.config.members[restore.snapshot.config.count++] =
                 (struct raft_member){.id = k + 1, .is_voter = true};
@@ -57,10 +55,6 @@ static int begin(void **state, bool binds)
     *state = f;
     return 0;
 }
-
-int set_up(void **state) { return begin(state, false); }
-
-int set_up_bound(void **state) { return begin(state, true); }
 
 int tear_down(void **state)
 {

@@ -20,7 +20,6 @@
 
 #define NODES 4
 #define PACKETS_MAX 4096
-#define DIRECTORY_OF(which) (1000ULL + (which))
 
 struct one {
     struct node node;
@@ -54,8 +53,6 @@ struct fixture {
 void introduce(struct node *node);
 /* a, b and c are the members; d waits to be added. */
 int set_up(void **state);
-/* The same as 0.7.0 founds them: members are bound to their directories as they are met. */
-int set_up_bound(void **state);
 int tear_down(void **state);
 /* An event for one node, and what it leaves to do; no message arrives. */
 enum gavel_status step(struct fixture *f, struct one *one, struct node_event event);

@@ -11,7 +11,6 @@ static void greet(struct fixture *f, unsigned which, unsigned who, uint32_t vers
                                         .address = address,
                                         .api = "",
                                         .table_version = version,
-                                        .directory = f->nodes[who].node.raft.state.directory,
                                         .incarnation = incarnation};
 
     (void)snprintf(address, sizeof address, "%s:1", name_of(who));
@@ -52,48 +51,6 @@ static void test_a_member_that_knows_only_the_old_rules_holds_the_new_ones_up(vo
     run(f, 300 * NS_PER_MS);
     assert_int_equal(used(f), 0);
     greet(f, leader, (leader + 2) % 3, TABLE_VERSION, 2);
-    run(f, 300 * NS_PER_MS);
-    assert_int_equal(used(f), TABLE_VERSION);
-}
-
-/* Nobody that has a place in a cluster with a founding can be older than the release that made it. */
-static void test_a_member_of_a_founded_cluster_that_was_never_started_knows_the_rules_of_0_7_0(void **state)
-{
-    struct fixture *f = *state;
-    struct member_record record;
-    unsigned leader;
-
-    f->nodes[2].is_cut = true;
-    run(f, 3 * NS_PER_S);
-    leader = leader_of(f);
-    assert_int_not_equal(f->nodes[leader].node.raft.founding, 0);
-    assert_true(has_record(f, 2, &record)); /* with its address only */
-    assert_int_equal(record.incarnation, 0);
-    assert_int_equal(used(f), TABLE_VERSION_0_7);
-    greet(f, leader, 1 - leader, TABLE_VERSION, 1);
-    assert_int_equal(order(f, leader, NODE_MEMBER_ADD, "d"), GAVEL_OK); /* nobody has heard it either */
-    run(f, NS_PER_S);
-    assert_int_equal(used(f), TABLE_VERSION_0_7);
-}
-
-static void test_what_a_member_of_a_founded_cluster_has_said_counts(void **state)
-{
-    struct fixture *f = *state;
-    struct member_record record;
-    unsigned leader, other;
-
-    run(f, 3 * NS_PER_S);
-    leader = leader_of(f);
-    other = (leader + 1) % 3;
-    greet(f, leader, other, TABLE_VERSION_0_7 - 1, 1);
-    run(f, 300 * NS_PER_MS);
-    assert_true(has_record(f, other, &record));
-    assert_int_equal(record.table_version, TABLE_VERSION_0_7 - 1);
-    f->nodes[leader].node.raft.founding = 5; /* from here on it has one */
-    greet(f, leader, (leader + 2) % 3, TABLE_VERSION, 1);
-    run(f, 300 * NS_PER_MS);
-    assert_int_equal(used(f), 0);
-    greet(f, leader, other, TABLE_VERSION, 2);
     run(f, 300 * NS_PER_MS);
     assert_int_equal(used(f), TABLE_VERSION);
 }
@@ -309,15 +266,12 @@ static void test_a_node_knows_from_its_data_that_it_is_too_old(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_BOUND(name) cmocka_unit_test_setup_teardown(name, set_up_bound, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_commands_are_meant_by_rules_that_all_members_know),
         TEST(test_a_member_that_knows_only_the_old_rules_holds_the_new_ones_up),
-        TEST_BOUND(test_a_member_of_a_founded_cluster_that_was_never_started_knows_the_rules_of_0_7_0),
-        TEST(test_what_a_member_of_a_founded_cluster_has_said_counts),
         TEST(test_a_member_that_is_down_counts_as_what_its_record_says),
         TEST(test_a_member_that_is_down_and_was_never_heard_counts_as_an_old_one),
         TEST(test_what_was_heard_in_an_earlier_start_is_not_believed),
