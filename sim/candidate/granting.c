@@ -273,8 +273,10 @@ static enum gavel_status release(struct world *world, const struct message *mess
         return GAVEL_OK;
     }
     if (message->request.leaves || given_up->done) {
+        if (given_up->done) /* it has no more to do, so whoever comes replaces nobody, now or later */
+            previous_slot = world->store.holder_slot = SLOTS_MAX;
         remove_standing(world, own);
-        election_settle(world, NULL, given_up->done ? SLOTS_MAX : previous_slot); /* it has no more to do */
+        election_settle(world, NULL, previous_slot);
         return GAVEL_OK;
     }
     requeue(granting, own);
