@@ -94,6 +94,11 @@ static void doorbell(struct candidate *c)
     bool is_put_off = c->doorbell_at > c->now;
     gavel_ns at = is_put_off ? c->doorbell_at : ns_max(c->now, c->doorbell_at + DOORBELL_EVERY);
 
+    /* Who has a session never looks by itself: what may have changed while it stops is looked at later. */
+    if (c->has_sessions && c->state == CANDIDATE_STOPPING) {
+        c->has_news = true;
+        c->look_at = ns_min(c->look_at, at);
+    }
     if (!takes_part(c))
         return;
     c->doorbell_at = at;

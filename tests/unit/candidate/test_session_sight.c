@@ -56,15 +56,26 @@ static void test_nobody_watches_a_process_whose_death_the_store_sees(void **stat
     assert_null(find(f, CANDIDATE_WATCH));
     /* Another node, on another host, does not. */
     f->session.sees_deaths = false;
-    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
-    (void)await(f, STORE_READ);
-    answer(f, STORE_READ, led_here(f, 6));
+    tick(f);
     assert_non_null(find(f, CANDIDATE_WATCH));
     f->session.sees_deaths = true;
-    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
-    (void)await(f, STORE_READ);
-    answer(f, STORE_READ, led_here(f, 6));
+    tick(f);
     assert_non_null(find(f, CANDIDATE_UNWATCH));
+}
+
+/* Somebody, or we again, may have been granted it since, and nobody tells once more. */
+static void test_a_hint_while_it_stops_is_looked_at_afterwards(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    resign(f);
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    assert_null(sent(f, STORE_READ));
+    work_stopped(f);
+    answer(f, STORE_RELEASE, shown(f, 8, "", false));
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    (void)await(f, STORE_READ);
 }
 
 /* The mandate ends at once; what can wait is that it joins again. */
@@ -114,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_between_steps_a_mandate_lasts_as_long_as_the_session),
         TEST(test_nobody_watches_a_process_whose_death_the_store_sees),
+        TEST(test_a_hint_while_it_stops_is_looked_at_afterwards),
         TEST(test_who_is_told_to_wait_says_nothing_in_another_session_until_it_may),
         TEST(test_who_waits_may_stop_and_goes_on_with_the_session_after_that),
     };
