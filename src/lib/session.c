@@ -102,12 +102,18 @@ static void note_deadline(struct gavel *gavel)
     on_death_note_session(gavel->on_death, now->number, now->deadline);
 }
 
-/* The same session, for longer: no candidate is stepped. */
+/*
+ * The same session, for longer: no candidate is stepped. Only if another node
+ * is asked now, which sees the deaths of our machine, or does not, they are
+ * told in their turn: whether they must watch the leaders themselves.
+ */
 static void prolong(struct gavel *gavel, const struct store_session *told)
 {
     struct handle_session *session = &gavel->session;
 
     ASSERT(told->number == session->now.number);
+    if (told->sees_deaths != session->now.sees_deaths)
+        session->to_tell = lib_candidate_after(gavel, NULL);
     session->now.sees_deaths = told->sees_deaths;
     if (told->deadline <= session->now.deadline && told->lasts == session->now.lasts)
         return;
@@ -188,12 +194,15 @@ void lib_session_tell_waiting(struct gavel *gavel)
 
     while (session->to_tell && gavel->jobs < LIB_JOBS_WANTED) {
         struct gavel_candidate *candidate = session->to_tell;
+        const struct store_session *known = &candidate->machine.session;
 
         session->to_tell = lib_candidate_after(gavel, candidate);
-        if (candidate->is_started && candidate->machine.session.number != session->now.number)
-            feed(candidate, CANDIDATE_TICK, false);
-        else if (candidate->machine.waits)
+        if (!candidate->is_started)
+            continue;
+        if (known->number == session->now.number && candidate->machine.waits)
             feed(candidate, CANDIDATE_GO_ON, false);
+        else if (known->number != session->now.number || known->sees_deaths != session->now.sees_deaths)
+            feed(candidate, CANDIDATE_TICK, false);
     }
 }
 

@@ -167,6 +167,8 @@ static void run_one(struct fake *fake, const struct store_request *request, stru
         reply->status = release(fake, request, group);
     if (request->op == STORE_LEAVE)
         group->has_joined = group->is_standing = false;
+    if (request->op == STORE_DIED)
+        fake->deaths++;
     if (request->op == STORE_CANDIDATES)
         list(group, reply);
     show(fake, group, reply);
@@ -348,6 +350,13 @@ void fake_give_away(struct fake *fake, const char *name)
     group->record.held = true;
     strcpy(group->record.holder, "other");
     group->session = 0;
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_set_process(struct fake *fake, const char *name, const struct process_id *process)
+{
+    pthread_mutex_lock(&fake->mutex);
+    group_of(fake, name)->record.process = *process;
     pthread_mutex_unlock(&fake->mutex);
 }
 

@@ -50,6 +50,7 @@ struct fake {
     int heartbeats;
     int requests;
     int largest_batch;
+    int deaths; /* of other leaders that a candidate has seen */
 
     struct store_session session;
     uint64_t revision;
@@ -74,6 +75,8 @@ void fake_show(struct fake *fake, const char *group);
 void fake_hint(struct fake *fake, const char *group);
 /* Somebody else holds the mandate. */
 void fake_give_away(struct fake *fake, const char *group);
+/* What is shown as the process of its leader. */
+void fake_set_process(struct fake *fake, const char *group, const struct process_id *process);
 
 void fake_go_on(struct fake *fake);
 /* Whether any call about it has come. */

@@ -9,7 +9,9 @@
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "os/clock.h"
+#include "os/process.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -327,6 +329,70 @@ static void test_hint_makes_it_look(void **state)
     led_end(&led);
 }
 
+static pid_t start_other(struct process_id *ret_id)
+{
+    int pipe_fds[2];
+    pid_t pid;
+
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct process_id self = {0};
+        bool is_known = process_self(&self) == GAVEL_OK;
+
+        if (is_known && write(pipe_fds[1], &self, sizeof self) == (ssize_t)sizeof self)
+            (void)pause();
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(read(pipe_fds[0], ret_id, sizeof *ret_id), sizeof *ret_id);
+    (void)close(pipe_fds[0]);
+    (void)close(pipe_fds[1]);
+    return pid;
+}
+
+static bool has_seen_death(void *argument)
+{
+    struct fake *fake = argument;
+    bool has_seen;
+
+    pthread_mutex_lock(&fake->mutex);
+    has_seen = fake->deaths > 0;
+    pthread_mutex_unlock(&fake->mutex);
+    return has_seen;
+}
+
+/* The client asks another node now, on another machine. Nothing else happens to the group. */
+static void test_a_store_that_sees_deaths_no_more_leaves_them_to_the_candidates(void **state)
+{
+    struct gavel_settings settings = fake_settings(2500);
+    struct process_id process;
+    pid_t pid = start_other(&process);
+    struct led led;
+
+    (void)state;
+    led_begin(&led, FAKE_LEASE_MS, &settings, NULL);
+    pthread_mutex_lock(&led.fake.mutex);
+    led.fake.session.sees_deaths = true;
+    pthread_mutex_unlock(&led.fake.mutex);
+    fake_prolong(&led.fake);
+    fake_give_away(&led.fake, "jobs");
+    fake_set_process(&led.fake, "jobs", &process);
+    fake_show(&led.fake, "jobs");
+    assert_true(recorder_sees(&led.recorder, &led.recorder.events[GAVEL_EVENT_LEADER_CHANGED], 2, LIMIT_MS));
+    (void)usleep((useconds_t)(settings.election_interval_ms + settings.heartbeat_ms) *
+                 1000); /* what it looks at by itself is over */
+    fake_prolong(&led.fake);
+    pthread_mutex_lock(&led.fake.mutex);
+    led.fake.session.sees_deaths = false;
+    pthread_mutex_unlock(&led.fake.mutex);
+    fake_prolong(&led.fake);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(fake_comes_true(&led.fake, has_seen_death, &led.fake));
+    led_end(&led);
+}
+
 static bool has_finished_job(void *argument)
 {
     struct gavel *gavel = argument;
@@ -540,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_two_sessions_at_once_are_shown_in_order),
         cmocka_unit_test(test_record_of_another_leader_supersedes),
         cmocka_unit_test(test_hint_makes_it_look),
+        cmocka_unit_test(test_a_store_that_sees_deaths_no_more_leaves_them_to_the_candidates),
         cmocka_unit_test(test_answer_is_fed_after_the_news_before_it),
         cmocka_unit_test(test_who_has_ended_when_it_joins_is_taken_out_again),
         cmocka_unit_test(test_handle_is_closed_without_a_session),

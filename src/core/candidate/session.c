@@ -73,9 +73,15 @@ static void end_mandate(struct candidate *c)
     }
 }
 
+static bool follows(const struct candidate *c)
+{
+    return c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY;
+}
+
 void session_follow(struct candidate *c, const struct store_session *session, bool waits)
 {
     bool is_another = session->number != c->session.number;
+    bool saw_deaths = c->session.sees_deaths;
 
     if (!c->has_sessions) {
         ASSERT(session->number == 0);
@@ -93,6 +99,8 @@ void session_follow(struct candidate *c, const struct store_session *session, bo
         if (session_is_over(c))
             end_mandate(c);
         begin_anew(c);
+    } else if (saw_deaths != session->sees_deaths && follows(c)) {
+        standby_watch_holder(c);
     }
     if (holds_mandate(c))
         lead_follow_session(c);
@@ -290,11 +298,9 @@ static bool is_elected(const struct candidate *c)
 /* Rule 4. A candidate that only looks on does not stand; one that leaves withdraws. */
 static bool is_orphaned(const struct candidate *c)
 {
-    bool takes_part = c->state == CANDIDATE_OBSERVING || c->state == CANDIDATE_STANDBY;
-
     if (PLANTED(ORPHAN_KEPT))
         return false;
-    if (!takes_part || c->is_stopping || !is_shown_as_ours(c))
+    if (!follows(c) || c->is_stopping || !is_shown_as_ours(c))
         return false;
     return !is_elected(c) || !stand_has_time(c) || (c->state == CANDIDATE_OBSERVING && !stand_may(c));
 }
