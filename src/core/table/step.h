@@ -66,8 +66,7 @@ bool table_has_room(const struct table *table, size_t more);
 /* Sessions. */
 GAVEL_CHECKED enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open);
 GAVEL_CHECKED enum gavel_status session_close(struct step *step, const Gavel__CloseSession *close);
-/* Whether `count` results can be kept for it, by the rules of that version. No more than it has always can.
- */
+/* Whether `count` results can be kept for it, by the rules of that version; as many as it has always can. */
 bool session_has_room(const struct table *table, const struct table_session *session, size_t count,
                       uint32_t version);
 /* Takes over the results. */
