@@ -382,7 +382,8 @@ static void note_lapsed(struct timer *timer, void *argument)
         return;
     candidate_times_in(&candidate->machine, &candidate->gavel->session.now, &stop_at, &deadline);
     if (stop_at <= *now)
-        timers_set(&candidate->gavel->lapsed, &candidate->lapse, deadline);
+        timers_set(&candidate->gavel->lapsed, &candidate->lapse,
+                   candidate->machine.has_sessions ? stop_at : deadline);
 }
 
 /* Its session may have been prolonged while others were told to stop. */

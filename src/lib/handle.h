@@ -87,7 +87,9 @@ struct gavel {
     struct job_queue answers;         /* taken from `finished`, and not fed yet */
     size_t jobs;                      /* whose answers are still to come */
     struct gavel_candidate *to_start; /* from here on some were not started, since there was too much to do */
-    struct timers lapsed; /* by deadline: mandates that are over and whose work was not told to stop yet */
+    /* Mandates that are over and whose work was not told to stop yet: by deadline, those of a session
+     * earliest stop first. */
+    struct timers lapsed;
     struct bell bell;
     struct source push; /* of the store, if it reports changes; not ours to close */
     struct watches watches;

@@ -292,6 +292,7 @@ gavel_ns lib_session_stop_at(const struct gavel *gavel)
     return first ? gavel->session.now.deadline + first->at : NEVER;
 }
 
+/* Their deadlines are about the same; who needs longest to stop comes first. */
 static void note_lapsed(struct timer *timer, void *argument)
 {
     struct gavel_candidate *candidate = candidate_of_end(timer);
@@ -299,7 +300,7 @@ static void note_lapsed(struct timer *timer, void *argument)
     gavel_ns stop_at, deadline;
 
     candidate_times_in(&candidate->machine, &gavel->session.now, &stop_at, &deadline);
-    timers_set(&gavel->lapsed, &candidate->lapse, deadline);
+    timers_set(&gavel->lapsed, &candidate->lapse, stop_at);
 }
 
 void lib_session_note_lapsed(struct gavel *gavel, gavel_ns now)

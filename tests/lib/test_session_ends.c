@@ -245,6 +245,56 @@ static void test_all_groups_of_a_session_that_lapses_are_told_once(void **state)
     many_close(&many);
 }
 
+/* A callback of another group holds up the loop, past the deadline of the session. */
+struct obstacle {
+    _Atomic bool is_there;
+    _Atomic bool is_gone;
+};
+
+static void stand_in_the_way(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct obstacle *obstacle = user;
+
+    (void)candidate;
+    (void)epoch;
+    atomic_store(&obstacle->is_there, true);
+    while (!atomic_load(&obstacle->is_gone))
+        pause_ms(1);
+}
+
+/* All of them are due when it goes on; their deadlines are the same. */
+static void test_groups_that_lapse_while_the_loop_is_held_up_are_told_earliest_stop_first(void **state)
+{
+    struct obstacle obstacle = {0};
+    struct gavel_subscriber subscriber = {.on_elected = stand_in_the_way, .user = &obstacle};
+    struct many many;
+
+    (void)state;
+    many_open(&many, 200, FAKE_LEASE_MS);
+    for (size_t i = 0; i < many.count; i++)
+        many_join(&many, i, i == 0 ? 1000 : 2000 + (gavel_ms)(i * 37 % 199) * 10);
+    assert_true(fake_comes_true(&many.fake, all_lead, &many));
+    many.fake.lasts_ms = 7000; /* from the next keep-alive on */
+    fake_open(&many.fake, 0);
+    assert_true(many_sees(&many, &many.demoted, (int)many.count));
+    pthread_mutex_lock(&many.mutex);
+    many.demoted = 0;
+    pthread_mutex_unlock(&many.mutex);
+    fake_open(&many.fake, 2);
+    assert_true(many_sees(&many, &many.led, 2 * (int)many.count));
+    assert_int_equal(gavel_subscribe(many.members[0].candidate, &subscriber, NULL), GAVEL_OK);
+    while (gavel_now_ns() <
+           many.fake.session.deadline - ns_from_ms(1500)) /* but for the first, they must stop */
+        pause_ms(10);
+    assert_true(atomic_load(&obstacle.is_there));
+    assert_int_equal(many.demoted, 0);
+    atomic_store(&obstacle.is_gone, true);
+    assert_true(many_sees(&many, &many.demoted, (int)many.count));
+    many.some_led_still = false; /* the first one did */
+    assert_order(&many);
+    many_close(&many);
+}
+
 static void test_one_slow_group_takes_time_from_those_after_it_only(void **state)
 {
     struct many many;
@@ -305,23 +355,6 @@ static struct gavel_candidate *join_hanging(struct gavel *gavel, const char *gro
     options.subscriber.on_work = NULL;
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
     return candidate;
-}
-
-/* A callback of another group holds up the loop, past the deadline of the session. */
-struct obstacle {
-    _Atomic bool is_there;
-    _Atomic bool is_gone;
-};
-
-static void stand_in_the_way(struct gavel_candidate *candidate, uint64_t epoch, void *user)
-{
-    struct obstacle *obstacle = user;
-
-    (void)candidate;
-    (void)epoch;
-    atomic_store(&obstacle->is_there, true);
-    while (!atomic_load(&obstacle->is_gone))
-        pause_ms(1);
 }
 
 static bool leads(void *argument) { return gavel_is_leader(argument); }
@@ -415,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_all_groups_of_a_lost_session_are_told_earliest_stop_first),
         cmocka_unit_test(test_former_leaders_come_to_the_next_session_some_at_a_time),
         cmocka_unit_test(test_all_groups_of_a_session_that_lapses_are_told_once),
+        cmocka_unit_test(test_groups_that_lapse_while_the_loop_is_held_up_are_told_earliest_stop_first),
         cmocka_unit_test(test_one_slow_group_takes_time_from_those_after_it_only),
         cmocka_unit_test(test_work_that_nobody_can_stop_is_reported_at_its_deadline),
     };

@@ -280,7 +280,7 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
         return confirm(table, outcome);
     if (session && command->id < session->last_id)
         return GAVEL_ERR_STATE;
-    if (session && !session_has_room(table, session, command->n_ops))
+    if (session && !session_has_room(table, session, command->n_ops, command->table_version))
         return GAVEL_ERR_STORE_FULL;
     return apply_all(table, command, session, outcome);
 }

@@ -45,6 +45,21 @@ static void set_terms(struct table_group *group, bool is_alone, const Gavel__Cam
     ASSERT(group->policy != GAVEL__POLICY__POLICY_UNSET);
 }
 
+/*
+ * Whether what it says of itself fits. What takes no more than before always does: a candidate of a table
+ * that is full can stand down, or stop to be patient.
+ */
+static bool has_room(const struct step *step, const struct table_candidate *candidate,
+                     const Gavel__Campaign *campaign)
+{
+    size_t before = strlen(candidate->address) + candidate->metadata_size;
+    size_t after = strlen(campaign->address) + campaign->metadata.len;
+
+    if (step->version < TABLE_VERSION_0_7)
+        return table_has_room(step->table, after);
+    return after <= before || table_has_room(step->table, after - before);
+}
+
 /* What is said of a candidate that is there already. */
 static enum gavel_status update(struct step *step, struct table_candidate *candidate,
                                 const Gavel__Campaign *campaign, bool is_alone)
@@ -61,7 +76,7 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
         (campaign->metadata.len == 0 ||
          memcmp(candidate->metadata, campaign->metadata.data, campaign->metadata.len) == 0);
 
-    if (!is_same && !table_has_room(step->table, strlen(campaign->address) + campaign->metadata.len))
+    if (!is_same && !has_room(step, candidate, campaign))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     if (is_same) {
         set_terms(group, is_alone, campaign);

@@ -231,10 +231,14 @@ enum gavel_status session_close(struct step *step, const Gavel__CloseSession *cl
     return GAVEL_OK;
 }
 
-bool session_has_room(const struct table *table, const struct table_session *session, size_t count)
+bool session_has_room(const struct table *table, const struct table_session *session, size_t count,
+                      uint32_t version)
 {
-    return count <= session->result_count ||
-           table_has_room(table, (count - session->result_count) * RESULT_WEIGHT);
+    size_t more = count > session->result_count ? (count - session->result_count) * (size_t)RESULT_WEIGHT : 0;
+
+    if (more == 0 || version < TABLE_VERSION_0_7)
+        return more == 0 || table_has_room(table, more);
+    return table->bytes + more <= (size_t)TABLE_BYTES_MAX + TABLE_RESERVE_BYTES;
 }
 
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,

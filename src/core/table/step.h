@@ -66,8 +66,9 @@ bool table_has_room(const struct table *table, size_t more);
 /* Sessions. */
 GAVEL_CHECKED enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open);
 GAVEL_CHECKED enum gavel_status session_close(struct step *step, const Gavel__CloseSession *close);
-/* Whether `count` results can be kept for it. */
-bool session_has_room(const struct table *table, const struct table_session *session, size_t count);
+/* Whether `count` results can be kept for it, by the rules of that version; as many as it has always can. */
+bool session_has_room(const struct table *table, const struct table_session *session, size_t count,
+                      uint32_t version);
 /* Takes over the results. */
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
                           struct table_result *results, size_t count);

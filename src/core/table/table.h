@@ -65,8 +65,17 @@
 #define TABLE_KEY_BYTES_MAX 512
 #define TABLE_VALUE_BYTES_MAX (256u * 1024)
 #define TABLE_ITEMS_MAX (1u << 20)
-/* Everything together, so that a snapshot stays within what can be sent. */
+/*
+ * Everything together, so that a snapshot stays within what can be sent. What would need more is refused, but
+ * for the names that elections write, and the results of requests: those have a reserve beyond, so that
+ * whoever makes room is heard by a table that is full. Tests build a table that is full sooner.
+ */
+#ifndef TABLE_BYTES_MAX
 #define TABLE_BYTES_MAX (512u << 20)
+#endif
+#ifndef TABLE_RESERVE_BYTES
+#define TABLE_RESERVE_BYTES (64u << 20)
+#endif
 
 enum table_command_kind {
     TABLE_PUT = 1,
@@ -79,7 +88,9 @@ enum table_command_kind {
 #define TABLE_OPS_MAX 512                     /* of one command */
 #define TABLE_OPS_BYTES_MAX ((1u << 20) - 64) /* with its head an entry of the log (core/raft/log.h) */
 #define TABLE_SESSIONS_MAX 131072u
+#ifndef TABLE_GROUPS_MAX
 #define TABLE_GROUPS_MAX 262144u
+#endif
 #define TABLE_CANDIDATES_MAX 1024u    /* of one group */
 #define TABLE_NOTES_MAX 4096u         /* of one group */
 #define TABLE_CANDIDACIES_MAX 131072u /* groups that one session takes part in */

@@ -8,18 +8,20 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Ports of a block: of the nodes, for clients, and of the API, which nobody asks. */
-enum { PORTS_PEERS = 0, PORTS_CLIENTS = 5, PORTS_API = 10 };
+/* Ports of a block: of the nodes, and for clients; TEST_CLUSTER_API are those of the API. */
+enum { PORTS_PEERS = 0, PORTS_CLIENTS = 5 };
 
 static void write_file(const struct test_cluster *cluster, int first, int node)
 {
@@ -32,13 +34,13 @@ static void write_file(const struct test_cluster *cluster, int first, int node)
     (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, cluster->directory,
                   node);
     (void)fprintf(file, "listen: 127.0.0.1:%d\napi: 127.0.0.1:%d\n", first + PORTS_PEERS + node,
-                  first + PORTS_API + node);
+                  first + TEST_CLUSTER_API + node);
     (void)fprintf(file, "clients: 127.0.0.1:%d\nsocket: %s/n%d.sock\n", first + PORTS_CLIENTS + node,
                   cluster->directory, node);
     (void)fprintf(file, "peers:\n");
     for (int i = 0; i < TEST_NODES; i++)
         (void)fprintf(file, "  - {name: n%d, address: \"127.0.0.1:%d\", api: \"127.0.0.1:%d\"}\n", i,
-                      first + PORTS_PEERS + i, first + PORTS_API + i);
+                      first + PORTS_PEERS + i, first + TEST_CLUSTER_API + i);
     assert_int_equal(fclose(file), 0);
 }
 
@@ -77,7 +79,7 @@ void test_cluster_start(struct test_cluster *cluster)
     if (strlen(scratch.directory) + sizeof "/n0.sock" > sizeof cluster->directory)
         fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.directory);
     (void)strcpy(cluster->directory, scratch.directory);
-    first = test_ports_claim(&cluster->lock_fd);
+    first = cluster->first_port = test_ports_claim(&cluster->lock_fd);
     for (int node = 0; node < TEST_NODES; node++)
         write_file(cluster, first, node);
     for (int node = 0; node < TEST_NODES; node++)
@@ -86,27 +88,12 @@ void test_cluster_start(struct test_cluster *cluster)
                    cluster->directory, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
 }
 
-void test_cluster_kill(struct test_cluster *cluster, int node)
-{
-    if (cluster->pids[node] == 0)
-        return;
-    (void)kill(cluster->pids[node], SIGKILL); /* a child of ours that is not reaped */
-    (void)waitpid(cluster->pids[node], NULL, 0);
-    cluster->pids[node] = 0;
-}
-
-void test_cluster_restart(struct test_cluster *cluster, int node)
-{
-    assert_int_equal(cluster->pids[node], 0);
-    cluster->pids[node] = start_node(cluster, node);
-}
-
-/* The processes that a guard has started; the count. */
-static size_t children_of(pid_t guard, pid_t *ret_pids, size_t most)
+size_t test_cluster_processes(const struct test_cluster *cluster, int node, pid_t *ret_pids, size_t most)
 {
     char path[64];
     size_t count = 0;
     FILE *file;
+    pid_t guard = cluster->pids[node];
     int pid;
 
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)guard, (int)guard);
@@ -118,6 +105,35 @@ static size_t children_of(pid_t guard, pid_t *ret_pids, size_t most)
     return count;
 }
 
+/* A node dies a moment after its guard; until then its port and its directory are not free. */
+void test_cluster_kill(struct test_cluster *cluster, int node)
+{
+    struct pollfd fds[8];
+    pid_t pids[8];
+    size_t count;
+
+    if (cluster->pids[node] == 0)
+        return;
+    count = test_cluster_processes(cluster, node, pids, 8);
+    for (size_t i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = pidfd_open(pids[i], 0), .events = POLLIN}; /* -1: it is gone */
+    (void)kill(cluster->pids[node], SIGKILL); /* a child of ours that is not reaped */
+    (void)waitpid(cluster->pids[node], NULL, 0);
+    cluster->pids[node] = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i].fd < 0)
+            continue;
+        assert_int_equal(poll(&fds[i], 1, 60000), 1);
+        (void)close(fds[i].fd);
+    }
+}
+
+void test_cluster_restart(struct test_cluster *cluster, int node)
+{
+    assert_int_equal(cluster->pids[node], 0);
+    cluster->pids[node] = start_node(cluster, node);
+}
+
 /* The guard first, and last: it takes a node that stands still for dead. */
 void test_cluster_freeze(struct test_cluster *cluster, int node)
 {
@@ -125,7 +141,7 @@ void test_cluster_freeze(struct test_cluster *cluster, int node)
     size_t count;
 
     assert_int_equal(kill(cluster->pids[node], SIGSTOP), 0);
-    count = children_of(cluster->pids[node], pids, 8);
+    count = test_cluster_processes(cluster, node, pids, 8);
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(kill(pids[i], SIGSTOP), 0);
@@ -134,7 +150,7 @@ void test_cluster_freeze(struct test_cluster *cluster, int node)
 void test_cluster_thaw(struct test_cluster *cluster, int node)
 {
     pid_t pids[8];
-    size_t count = children_of(cluster->pids[node], pids, 8);
+    size_t count = test_cluster_processes(cluster, node, pids, 8);
 
     for (size_t i = 0; i < count; i++)
         assert_int_equal(kill(pids[i], SIGCONT), 0);
