@@ -383,7 +383,6 @@ static void done(struct agent *agent)
     wakeup_close(&agent->closed_fd);
     agent_news_done(&agent->news);
     drain_done(&agent->drain);
-    on_death_free(agent->on_death);
     explicit_bzero(agent->token, sizeof agent->token);
 }
 

@@ -168,7 +168,5 @@ void own_guard_close(struct gavel *gavel)
     if (guard->on_death_fd >= 0)
         (void)close(guard->on_death_fd); /* memory */
     free(guard->program);
-    on_death_free(gavel->on_death);
-    gavel->on_death = NULL;
     *guard = (struct own_guard){0};
 }

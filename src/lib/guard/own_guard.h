@@ -71,7 +71,8 @@ GAVEL_CHECKED enum gavel_status own_guard_start(struct gavel *gavel, struct gave
 /* Starts another one if the last has died, but not too often; returns when to call next. */
 gavel_ns own_guard_tend(struct gavel *gavel, gavel_ns now);
 
-/* Tells the guard that the handle was closed. Safe on a half-built handle. */
+/* Tells the guard that the handle was closed. Safe on a half-built handle. What both share stays until the
+ * store is closed, which notes its session there. */
 void own_guard_close(struct gavel *gavel);
 
 /*

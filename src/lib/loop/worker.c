@@ -271,6 +271,8 @@ static void free_handle(struct gavel *gavel)
         free(worker->batch);
     }
     store_close(gavel->store);
+    if (!gavel->is_guarded) /* else it is the caller's */
+        on_death_free(gavel->on_death);
     pthread_cond_destroy(&gavel->changed);
     pthread_mutex_destroy(&gavel->mutex);
     free(gavel);
