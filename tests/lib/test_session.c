@@ -329,6 +329,43 @@ static void test_hint_makes_it_look(void **state)
     led_end(&led);
 }
 
+static void *go_on_later(void *argument)
+{
+    (void)usleep(2500 * 1000); /* until the session has lapsed, and nobody waits for calls any more */
+    fake_go_on(argument);
+    return NULL;
+}
+
+static bool is_out_of_other(void *argument) { return !fake_is_in(argument, "other"); }
+
+/* Otherwise it stays in the group for as long as the process keeps the session, which survives. */
+static void test_what_is_left_while_the_store_hangs_is_left_afterwards(void **state)
+{
+    struct gavel_settings settings = fake_settings(200);
+    struct gavel_candidate *other = NULL;
+    pthread_t thread;
+    struct led led;
+
+    (void)state;
+    settings.call_timeout_ms = 300;
+    led_begin(&led, 1500, &settings, NULL);
+    assert_int_equal(fake_join(led.gavel, "other", "x", &settings, &other, NULL), GAVEL_OK);
+    while (!fake_is_in(&led.fake, "other"))
+        fake_prolong(&led.fake);
+    pthread_mutex_lock(&led.fake.mutex);
+    led.fake.hangs = true;
+    pthread_mutex_unlock(&led.fake.mutex);
+    fake_prolong(&led.fake);
+    assert_int_equal(gavel_resign(led.candidate, NULL), GAVEL_OK); /* a call that hangs, ahead of the next */
+    assert_true(recorder_sees(&led.recorder, &led.recorder.demoted, 1, LIMIT_MS));
+    (void)usleep(200 * 1000);
+    assert_int_equal(pthread_create(&thread, NULL, go_on_later, &led.fake), 0);
+    (void)gavel_leave(other);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(fake_comes_true(&led.fake, is_out_of_other, &led.fake));
+    led_end(&led);
+}
+
 static pid_t start_other(struct process_id *ret_id)
 {
     int pipe_fds[2];
@@ -607,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_record_of_another_leader_supersedes),
         cmocka_unit_test(test_hint_makes_it_look),
         cmocka_unit_test(test_a_store_that_sees_deaths_no_more_leaves_them_to_the_candidates),
+        cmocka_unit_test(test_what_is_left_while_the_store_hangs_is_left_afterwards),
         cmocka_unit_test(test_answer_is_fed_after_the_news_before_it),
         cmocka_unit_test(test_who_has_ended_when_it_joins_is_taken_out_again),
         cmocka_unit_test(test_handle_is_closed_without_a_session),

@@ -138,15 +138,32 @@ static void answer_late(struct job *job)
     answer(job, &reply);
 }
 
+/* What a session gives up is always said: nobody else would, and the store says it until it is answered. */
+static void grant_time(struct job *job, gavel_ns now)
+{
+    struct store_request request;
+
+    if (now <= job->give_up_at || (job->op != STORE_RELEASE && job->op != STORE_LEAVE))
+        return;
+    fill_request(job, &request);
+    if (request.session == 0)
+        return;
+    request.give_up_at = now + (job->give_up_at - job->queued_at);
+    job->give_up_at = request.give_up_at;
+    memcpy(job->bytes, &request, job->used);
+}
+
 /* Carries out one batch. A request whose time is over already is answered without troubling the store. */
 static void carry_out(struct store *store, struct batch *batch, struct job *jobs)
 {
     gavel_ns now = clock_now();
     size_t count = 0;
 
-    for (const struct job *job = jobs; job; job = job->next)
+    for (struct job *job = jobs; job; job = job->next) {
+        grant_time(job, now);
         if (now <= job->give_up_at)
             fill_request(job, &batch->requests[count++]);
+    }
     if (count > 0)
         store_run(store, batch->requests, batch->replies, count);
     count = 0;

@@ -78,6 +78,20 @@ static struct gavel_parcel *pack(struct gavel_store *gavel, struct gavel_visit *
     return parcel;
 }
 
+/* For the thread to say what is given up: nobody else says it. It says so when it runs. */
+#define UNSAID_PATIENCE (5 * NS_PER_S)
+
+static bool has_unsaid(const struct gavel_visit *visit)
+{
+    const struct gavel_parcel *parcel;
+
+    LIST_FOREACH(parcel, &visit->parcels, in_visit) {
+        if (parcel->is_queued && parcel->kind == GAVEL_PARCEL_WITHDRAWAL)
+            return true;
+    }
+    return false;
+}
+
 /* Whoever is not answered by now is not waited for; what was begun may still be carried out. */
 static void give_up(struct gavel_visit *visit)
 {
@@ -115,6 +129,8 @@ static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const
     }
     gavel_thread_wake(gavel);
     while (!LIST_EMPTY(&visit->parcels) && push_sleep(&gavel->push, until))
+        continue;
+    while (has_unsaid(visit) && push_sleep(&gavel->push, until + UNSAID_PATIENCE))
         continue;
     give_up(visit);
     pthread_mutex_unlock(&gavel->push.lock);

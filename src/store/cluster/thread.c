@@ -74,6 +74,7 @@ static void woken(evutil_socket_t fd, short events, void *user)
     }
     if (gavel->is_closing)
         begin_to_close(gavel);
+    pthread_cond_broadcast(&gavel->push.changed); /* it is said */
     pthread_mutex_unlock(&gavel->push.lock);
 }
 
