@@ -151,11 +151,14 @@ static void stall(struct cluster *cluster)
 {
     struct host *host = chaos_pick(cluster, FAULT_STALL);
     gavel_ns length = draw_length(cluster, FAULT_STALL, NS_PER_MS, 300 * NS_PER_MS);
+    gavel_ns until = ns_max(host->stalled_until, cluster->now + length);
 
     if (!host_is_up(host))
         return;
     TRACE(cluster, host, "its event loop is late by %.3f s", seconds(length));
-    host->stalled_until = ns_max(host->stalled_until, cluster->now + length);
+    if (cluster->now < host->stalled_until) /* what waits, waits for longer */
+        heap_hurry(&cluster->heap, host->slot, host->stalled_until, until);
+    host->stalled_until = until;
 }
 
 /* The others are told that the connection is gone, soon, and not always. */
