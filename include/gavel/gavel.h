@@ -67,13 +67,16 @@
  * The store gavel:// has sessions. There a handle has one for all its groups, which
  * begins with the first group that it joins, and mandates last as long as the
  * session: one keep-alive renews them all, whatever their number, and a group
- * that nothing happens to costs nothing but memory. Three things differ:
+ * that nothing happens to costs nothing but memory. Four things differ:
  *
  *  - All groups of a handle have the lease_ms of the one that was joined first,
  *    and a drift_ppm that is not above its; gavel_join() refuses others with
  *    ERR_INVALID, also when that one was left. A longer lease would end sooner
  *    than it says, and after a shorter one nobody could take over in time. For
  *    another lease open another handle.
+ *  - A third of the session passes before the next keep-alive is sent. If the
+ *    work would be told to stop before it can be answered, gavel_join() returns
+ *    ERR_BUDGET; *error says which lease, or ttl_ms in the URL, would do.
  *  - A handle is in a group once, whatever the candidate's id is. For a second
  *    candidate in one process open another handle, or use gavel_subscribe().
  *  - When the session is lost, gavel_is_leader() turns false for all groups at
@@ -290,7 +293,8 @@ GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
 /*
  * Takes part in a group; returns at once; callbacks report the rest. Strings
  * are copied. Errors: ERR_INVALID (names, settings, or another lease than that
- * of the session: see SESSIONS), ERR_BUDGET, ERR_STATE (this struct gavel is in
+ * of the session: see SESSIONS), ERR_BUDGET (the times do not add up, or a
+ * session is too short for them), ERR_STATE (this struct gavel is in
  * the group already with this id, or in a store with sessions with any id; has
  * no store, or is being closed), ERR_NO_MEMORY, ERR_IO; in a store with
  * sessions also its errors. That another live process uses the id shows

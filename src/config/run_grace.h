@@ -14,11 +14,18 @@
 
 #include <gavel/settings.h>
 
+/* Of a store that grants mandates to sessions. */
+struct run_sessions {
+    gavel_ms asked_ttl_ms; /* by its URL; 0: how long they live follows from the lease */
+};
+
 /*
- * Checks the settings as gavel_settings_check() does. If a longer lease alone
- * would make them add up, *error also says which.
+ * Checks the settings as gavel_settings_check() does, and with sessions (NULL:
+ * the store has none) as session_terms_check() does. If a longer lease, or time
+ * to live, would make them add up, *error also says which.
  */
 GAVEL_CHECKED enum gavel_status run_settings_check(const struct gavel_settings *settings,
+                                                   const struct run_sessions *sessions,
                                                    struct gavel_error *error);
 
 /*
@@ -28,6 +35,7 @@ GAVEL_CHECKED enum gavel_status run_settings_check(const struct gavel_settings *
  */
 GAVEL_CHECKED enum gavel_status run_graces_share(const struct run_child *children, size_t count,
                                                  const struct gavel_settings *settings,
+                                                 const struct run_sessions *sessions,
                                                  struct child_rule *rules, struct gavel_error *error);
 
 #endif

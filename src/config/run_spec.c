@@ -155,7 +155,8 @@ enum gavel_status run_spec_add(struct arena *arena, struct guard_spec *spec, con
     for (size_t i = 0; i < count && status == GAVEL_OK; i++)
         status = add_child(&making, i, &children[i]);
     if (status == GAVEL_OK)
-        status = run_graces_share(children, count, base->settings, spec->rules.children, error);
+        status =
+            run_graces_share(children, count, base->settings, base->sessions, spec->rules.children, error);
     return status != GAVEL_OK ? status : close_inputs(&making);
 }
 

@@ -9,6 +9,7 @@
 
 #include "config/arena.h"
 #include "config/run_file.h"
+#include "config/run_grace.h"
 #include "guard/spec.h"
 
 /*
@@ -25,6 +26,7 @@ struct run_spec_base {
     enum on_exit on_exit; /* … */
     bool stops_with_any;  /* the end of any child stops everything, whatever the children say */
     const struct gavel_settings *settings;
+    const struct run_sessions *sessions; /* NULL: the mandate is not granted to any */
 };
 
 /*

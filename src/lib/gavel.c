@@ -65,7 +65,7 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
     if (status != GAVEL_OK)
         return status;
     gavel->capabilities = *store_capabilities(gavel->store);
-    status = lib_session_open(gavel);
+    status = lib_session_open(gavel, url);
     if (status != GAVEL_OK)
         return error_set(error, status, "cannot keep the session of %s: %s", gavel->store_url,
                          gavel_status_text(status));

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "core/candidate/session_bounds.h"
 #include "lib/candidate.h"
 #include "lib/handle.h"
 #include "os/clock.h"
@@ -18,12 +19,13 @@
 /* So much news in one pass; timers and descriptors come in between. */
 #define NEWS_PER_PASS 1024
 
-enum gavel_status lib_session_open(struct gavel *gavel)
+enum gavel_status lib_session_open(struct gavel *gavel, const char *url)
 {
     struct handle_session *session = &gavel->session;
 
     if (!gavel->capabilities.has_sessions)
         return GAVEL_OK;
+    session->asked_ttl_ms = store_session_ttl_of(url);
     session->queue = calloc(AHEAD, sizeof *session->queue);
     if (!session->queue)
         return GAVEL_ERR_NO_MEMORY;
@@ -75,15 +77,34 @@ static enum gavel_status compare(const struct gavel *gavel, const struct gavel_s
     return GAVEL_OK;
 }
 
+/* Whether a mandate of it lasts; the session counts on the drift that it was begun with. */
+static enum gavel_status check_terms(const struct gavel *gavel, const struct gavel_settings *settings,
+                                     struct gavel_error *error)
+{
+    const struct handle_session *session = &gavel->session;
+    struct gavel_settings own = *settings;
+    struct session_terms terms;
+
+    if (session->is_begun)
+        own.drift_ppm = session->drift_ppm;
+    session_terms_of(&own, session->asked_ttl_ms, &terms);
+    return session_terms_check(&own, &terms, error);
+}
+
 enum gavel_status lib_session_begin(struct gavel *gavel, const struct gavel_settings *settings,
                                     struct gavel_error *error)
 {
-    enum gavel_status status;
+    enum gavel_status status = GAVEL_OK;
 
     if (!gavel->capabilities.has_sessions)
         return GAVEL_OK;
     pthread_mutex_lock(&gavel->session.begin_lock);
-    status = gavel->session.is_begun ? compare(gavel, settings, error) : begin(gavel, settings, error);
+    if (gavel->session.is_begun)
+        status = compare(gavel, settings, error);
+    if (status == GAVEL_OK)
+        status = check_terms(gavel, settings, error);
+    if (status == GAVEL_OK && !gavel->session.is_begun)
+        status = begin(gavel, settings, error);
     pthread_mutex_unlock(&gavel->session.begin_lock);
     return status;
 }

@@ -37,6 +37,7 @@ struct store_news;
 struct handle_session {
     /* fixed once opened */
     struct published_session *published; /* NULL: the store has no sessions */
+    gavel_ms asked_ttl_ms;               /* by the URL; 0: it follows from the lease */
 
     /* begin_lock, which is taken before the handle's */
     pthread_mutex_t begin_lock;
@@ -57,13 +58,14 @@ struct handle_session {
 
 /* Makes room for it, if the store has sessions. ERR_NO_MEMORY, ERR_IO. The second is safe on a half-built
  * handle. */
-GAVEL_CHECKED enum gavel_status lib_session_open(struct gavel *gavel);
+GAVEL_CHECKED enum gavel_status lib_session_open(struct gavel *gavel, const char *url);
 void lib_session_close(struct gavel *gavel);
 
 /*
  * Begins the session with the first candidate that joins, or sees whether it
- * suits one that joins later. ERR_INVALID: another one would be needed; or the
- * error of store_open_session(). From any thread.
+ * suits one that joins later. ERR_INVALID: another one would be needed;
+ * ERR_BUDGET: it is too short for these settings; or the error of
+ * store_open_session(). From any thread.
  */
 GAVEL_CHECKED enum gavel_status lib_session_begin(struct gavel *gavel, const struct gavel_settings *settings,
                                                   struct gavel_error *error);

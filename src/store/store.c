@@ -221,6 +221,14 @@ const struct store_capabilities *store_capabilities_of(const char *url)
     return driver ? &driver->capabilities : NULL;
 }
 
+gavel_ms store_session_ttl_of(const char *url)
+{
+    const char *rest;
+    const struct store_driver *driver = url && *url ? find_driver(url, &rest) : NULL;
+
+    return driver && driver->session_ttl ? driver->session_ttl(rest) : 0;
+}
+
 void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
                size_t count)
 {

@@ -100,6 +100,8 @@ struct store_driver {
      * is asked, no credentials are read. NULL: only open() can say.
      */
     enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
+    /* See store_session_ttl_of(); NULL: it never says one. */
+    gavel_ms (*session_ttl)(const char *rest);
     /* See store_caution(); NULL: nothing can be unwise there. */
     void (*caution)(const char *rest, char *ret_text, size_t size);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
@@ -211,6 +213,9 @@ const struct store_capabilities *store_capabilities(const struct store *store);
 
 /* The capabilities of a URL's driver without opening it; NULL if there is no such driver. */
 const struct store_capabilities *store_capabilities_of(const char *url);
+
+/* The time to live of sessions that a URL says, by its text; 0: none, so it follows from the lease. */
+gavel_ms store_session_ttl_of(const char *url);
 
 /*
  * Carries out the requests in order, each atomic by itself; drivers may combine

@@ -270,6 +270,14 @@ enum gavel_status __wrap_store_open(const char *url, struct store **ret_store, s
     return GAVEL_OK;
 }
 
+gavel_ms __real_store_session_ttl_of(const char *url);
+gavel_ms __wrap_store_session_ttl_of(const char *url);
+
+gavel_ms __wrap_store_session_ttl_of(const char *url)
+{
+    return strcmp(url, FAKE_URL) == 0 ? current->asked_ttl_ms : __real_store_session_ttl_of(url);
+}
+
 void fake_begin(struct fake *fake, size_t groups)
 {
     *fake = (struct fake){.lasts_ms = 60000, .capacity = 2 * groups, .fd = wakeup_open()};

@@ -36,6 +36,7 @@ struct fake {
 
     /* what the test says, before the store is opened */
     enum gavel_status refusal; /* of store_open_session() */
+    gavel_ms asked_ttl_ms;     /* as store_session_ttl_of() says; it changes nothing else here */
     bool waits;                /* no session opens by itself */
     bool hangs;                /* calls are not answered until fake_go_on() */
     pthread_cond_t gone_on;

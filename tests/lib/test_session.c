@@ -73,6 +73,54 @@ static void test_store_without_a_session_for_us_refuses_the_join(void **state)
     fake_end(&fake);
 }
 
+/* Else each mandate would end before the next keep-alive is answered, and be granted again. */
+static void test_session_too_short_for_the_stop_grace_refuses_the_join(void **state)
+{
+    struct gavel_settings settings = fake_settings(2500), slow = fake_settings(39500);
+    struct gavel_candidate *candidate = NULL;
+    struct gavel_error error = {0};
+    struct gavel *gavel;
+    struct fake fake;
+
+    (void)state;
+    fake_begin(&fake, 8);
+    gavel = fake_gavel(NULL);
+    slow.heartbeat_ms = slow.call_timeout_ms = 100;
+    assert_int_equal(gavel_settings_check(&slow, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "a", "x", &slow, &candidate, &error), GAVEL_ERR_BUDGET);
+    assert_null(candidate);
+    assert_int_equal(fake.opened, 0);
+    assert_non_null(strstr(error.message, "stop_grace 39500"));
+    assert_non_null(strstr(error.message, "; a lease of 60300 ms would do"));
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(fake_join(gavel, "b", "x", &slow, &candidate, &error), GAVEL_ERR_BUDGET);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    fake_end(&fake);
+}
+
+static void test_time_to_live_of_the_url_may_be_too_short(void **state)
+{
+    struct gavel_settings settings = fake_settings(2500);
+    struct gavel_candidate *candidate = NULL;
+    struct gavel_error error = {0};
+    struct gavel *gavel;
+    struct fake fake;
+
+    (void)state;
+    fake_begin(&fake, 8);
+    fake.asked_ttl_ms = 4500;
+    gavel = fake_gavel(NULL);
+    settings.call_timeout_ms = 1000;
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_ERR_BUDGET);
+    assert_null(candidate);
+    assert_int_equal(fake.opened, 0);
+    assert_non_null(strstr(error.message, "; ttl_ms=6100 in the URL would do"));
+    settings.stop_grace_ms = 2000;
+    assert_int_equal(fake_join(gavel, "a", "x", &settings, &candidate, &error), GAVEL_OK);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    fake_end(&fake);
+}
+
 static void test_handle_is_in_a_group_once(void **state)
 {
     struct gavel_join_options single = GAVEL_JOIN_OPTIONS_INIT;
@@ -634,6 +682,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_to_join_begins_the_session),
         cmocka_unit_test(test_store_without_a_session_for_us_refuses_the_join),
+        cmocka_unit_test(test_session_too_short_for_the_stop_grace_refuses_the_join),
+        cmocka_unit_test(test_time_to_live_of_the_url_may_be_too_short),
         cmocka_unit_test(test_handle_is_in_a_group_once),
         cmocka_unit_test(test_keep_alive_prolongs_without_a_step),
         cmocka_unit_test(test_answer_is_unknown_when_keep_alives_fail),

@@ -28,7 +28,6 @@
 
 /* The instants of the picture, after the last renewal that succeeded was sent. */
 struct instant {
-    char letter;
     gavel_ms at_ms;
     const char *text;
 };
@@ -56,23 +55,30 @@ static void instants_of(const struct gavel_settings *s, const struct findings *f
     const struct gavel_bounds *bounds = &f->bounds;
     bool has = has_session(f);
     const struct instant instants[INSTANTS] = {
-        {'A', 0,
+        {0,
          has ? "the leader sends a keep-alive that is answered" : "the leader sends a renewal that succeeds"},
-        {'B', renewed_by_ms(s, f),
-         has ? "by now the next one is answered, or late"
-             : "by now the next renewal is answered, or has failed"},
-        {'C', bounds->stop_begins_ms,
-         has ? "without an answer the work is told to stop (gavel run: SIGTERM)"
-             : "without a renewal the work is told to stop (gavel run: SIGTERM)"},
-        {'D', kill_begins_ms(s, bounds), "gavel run kills what has not stopped (SIGKILL)"},
-        {'E', bounds->stopped_by_ms, "the work has stopped (the deadline)"},
-        {'F', bounds->takeover_after_ms,
+        {renewed_by_ms(s, f), has ? "by now the next one is answered, or late"
+                                  : "by now the next renewal is answered, or has failed"},
+        {bounds->stop_begins_ms, has ? "without an answer the work is told to stop (gavel run: SIGTERM)"
+                                     : "without a renewal the work is told to stop (gavel run: SIGTERM)"},
+        {kill_begins_ms(s, bounds), "gavel run kills what has not stopped (SIGKILL)"},
+        {bounds->stopped_by_ms, "the work has stopped (the deadline)"},
+        {bounds->takeover_after_ms,
          has ? "the store grants the mandate to another, counted from when it had the keep-alive"
              : "others may take over, counted from when they saw the renewal"},
     };
 
-    memcpy(ret_instants, instants, sizeof instants);
+    /* An answer may be late only after the work was told to stop: then the budget has a warning. */
+    for (int i = 0; i < INSTANTS; i++) {
+        int at = i;
+
+        for (; at > 0 && ret_instants[at - 1].at_ms > instants[i].at_ms; at--)
+            ret_instants[at] = ret_instants[at - 1];
+        ret_instants[at] = instants[i];
+    }
 }
+
+static char letter_of(int instant) { return (char)('A' + instant); }
 
 /* A bar to scale with a letter at each instant; letters that would fall on one another are put side by
  * side. */
@@ -90,12 +96,12 @@ static void print_picture(const struct cli *cli, const struct gavel_settings *s,
         int column = longest > 0 ? (int)(instants[i].at_ms * (PICTURE_COLUMNS - 1) / longest) : 0;
 
         last = column > last ? column : last + 1;
-        bar[last] = instants[i].letter;
+        bar[last] = letter_of(i);
     }
     bar[last + 1] = '\0';
     printf("\n  %s%s%s\n\n", style_begin(cli, STYLE_CYAN), bar, style_end(cli, STYLE_CYAN));
     for (int i = 0; i < INSTANTS; i++)
-        printf("  %c %8" PRId64 " ms  %s\n", instants[i].letter, instants[i].at_ms, instants[i].text);
+        printf("  %c %8" PRId64 " ms  %s\n", letter_of(i), instants[i].at_ms, instants[i].text);
 }
 
 static void heading(const struct cli *cli, const char *text)
@@ -143,13 +149,16 @@ static gavel_ms needed_ms(const struct gavel_settings *s, const struct findings 
 static void print_slack(const struct cli *cli, const struct findings *f)
 {
     gavel_ms slack = f->bounds.renew_slack_ms;
+    char advice[CHECK_ADVICE_MAX];
 
     printf("  left over  %" PRId64 " ms: ", slack);
-    if (slack > 0)
+    if (slack > 0) {
         printf("%sthe times add up%s\n", style_begin(cli, STYLE_GREEN), style_end(cli, STYLE_GREEN));
-    else /* of a lease it would have been refused */
-        printf("%sa keep-alive that takes a whole call time-out ends the mandate; a longer lease helps%s\n",
-               style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW));
+        return;
+    }
+    check_session_advise(&cli->config.settings, &f->session, advice); /* a lease would have been refused */
+    printf("%sa keep-alive that takes a whole call time-out ends the mandate; %s%s\n",
+           style_begin(cli, STYLE_YELLOW), advice, style_end(cli, STYLE_YELLOW));
 }
 
 static void print_budget(const struct cli *cli, const struct findings *f)
@@ -365,15 +374,18 @@ enum gavel_status check_find(const struct cli *cli, struct findings *f, struct g
 {
     const struct gavel_settings *s = &cli->config.settings;
     const struct run_file *file = cli->config.children;
-    enum gavel_status status = run_settings_check(s, error);
+    const struct run_sessions store = {.asked_ttl_ms = store_session_ttl_of(cli->config.store)}, *sessions;
+    enum gavel_status status;
 
     f->no_bounds = no_bounds_reason(cli, f->store);
     f->session = (struct session_terms){0};
+    sessions = f->store->has_sessions && !f->no_bounds ? &store : NULL;
+    status = run_settings_check(s, sessions, error);
     if (status == GAVEL_OK)
         status = candidate_check_policy(s->policy, cli->config.enabled && f->store->has_sessions, error);
     if (status == GAVEL_OK && file)
-        status = run_graces_share(file->children, file->count, s, f->rules, error);
-    if (status == GAVEL_OK && f->store->has_sessions && !f->no_bounds)
+        status = run_graces_share(file->children, file->count, s, sessions, f->rules, error);
+    if (status == GAVEL_OK && sessions)
         status = check_session_terms(cli->config.store, s, &f->session, error);
     if (status != GAVEL_OK)
         return status;

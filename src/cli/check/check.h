@@ -33,15 +33,17 @@ GAVEL_CHECKED enum gavel_status check_find(const struct cli *cli, struct finding
 void check_print(const struct cli *cli, const struct findings *findings);
 json_t *check_json(const struct cli *cli, const struct findings *findings);
 
-/* The time to live that the URL of a store with sessions asks for, in valid text; 0: none. */
-gavel_ms check_session_ttl_of(const char *url);
-
-/* ERR_INVALID: no such session can be had; ERR_BUDGET: a candidate could never lead in it. */
+/* For settings that run_settings_check() found good. ERR_INVALID: no such session can be had. */
 GAVEL_CHECKED enum gavel_status check_session_terms(const char *url, const struct gavel_settings *settings,
                                                     struct session_terms *ret_terms,
                                                     struct gavel_error *error);
 
 void check_session_print(const struct cli *cli, const struct session_terms *terms);
+
+/* What to set so that an answer may take a whole call time-out: "--lease 3s helps". */
+#define CHECK_ADVICE_MAX 64
+void check_session_advise(const struct gavel_settings *settings, const struct session_terms *terms,
+                          char ret_text[static CHECK_ADVICE_MAX]);
 json_t *check_session_json(const struct session_terms *terms);
 
 #endif

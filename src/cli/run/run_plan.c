@@ -7,8 +7,8 @@
 #include "cli/settings/store_location.h"
 #include "config/program.h"
 #include "config/run_file.h"
-#include "config/run_grace.h"
 #include "config/run_spec.h"
+#include "store/store.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -44,9 +44,18 @@ static enum gavel_status find_shell(struct making *making, const char *text,
     return program_find(arena, argv, NULL, NULL, ret_command, making->error);
 }
 
+const struct run_sessions *run_plan_sessions(const struct config *config, struct run_sessions *buffer)
+{
+    const struct store_capabilities *store = config->enabled ? store_capabilities_of(config->store) : NULL;
+
+    buffer->asked_ttl_ms = store_session_ttl_of(config->store);
+    return store && store->has_sessions ? buffer : NULL;
+}
+
 static enum gavel_status plan_children(struct making *making, const struct run_child *children, size_t count)
 {
     const struct config *config = &making->cli->config;
+    struct run_sessions sessions;
     const struct run_spec_base base = {
         .file = config->file,
         .environment = environ,
@@ -57,6 +66,7 @@ static enum gavel_status plan_children(struct making *making, const struct run_c
         .on_exit = config->run.on_exit,
         .stops_with_any = !(making->cli->command->options & OPTIONS_RUN), /* `gavel once` */
         .settings = &config->settings,
+        .sessions = run_plan_sessions(config, &sessions),
     };
 
     return run_spec_add(&making->plan->arena, &making->plan->spec, &base, children, count, making->error);
@@ -93,6 +103,7 @@ static enum gavel_status plan_itself(struct making *making)
     struct run_plan *plan = making->plan;
     char id[NAME_MAX_BYTES + 1];
     struct store_location location;
+    struct run_sessions sessions;
 
     candidate_id_choose(config, id);
     store_location_look(config->store, &location); /* a command may run in another directory than gavel */
@@ -119,7 +130,7 @@ static enum gavel_status plan_itself(struct making *making)
         return error_set(
             making->error, GAVEL_ERR_INVALID,
             "without an election there is nobody to hand over to; leave --healthy and --on-exit resign out, or --no-election");
-    return run_settings_check(&config->settings, making->error);
+    return run_settings_check(&config->settings, run_plan_sessions(config, &sessions), making->error);
 }
 
 /* Exactly one of the two must say what is to be run. */

@@ -9,6 +9,7 @@
 #define CLI_RUN_RUN_PLAN_H
 
 #include "cli/run/runner.h"
+#include "config/run_grace.h"
 
 /* As shells report a command that they cannot run. */
 #define RUN_EXIT_NOT_EXECUTABLE 126
@@ -33,6 +34,9 @@ GAVEL_CHECKED enum gavel_status run_plan_make(const struct cli *cli, int argc, c
 /* What run_plan_make() would find wrong with the children of the file, of which there are some; starts
  * nothing. */
 GAVEL_CHECKED enum gavel_status run_plan_check(const struct cli *cli, struct gavel_error *error);
+
+/* What the store of the configuration makes of its lease; NULL without sessions or an election. */
+const struct run_sessions *run_plan_sessions(const struct config *config, struct run_sessions *buffer);
 
 /* Frees everything. Safe on a zeroed struct. */
 void run_plan_done(struct run_plan *plan);

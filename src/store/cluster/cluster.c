@@ -58,6 +58,13 @@ static enum gavel_status parse(const char *rest, struct cluster_link_target *ret
     return cluster_link_target_parse(rest + 2, ret_target, error);
 }
 
+static gavel_ms session_ttl(const char *rest)
+{
+    struct cluster_link_target target = {0};
+
+    return parse(rest, &target, NULL) == GAVEL_OK ? target.ttl_ms : 0;
+}
+
 static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 {
     struct cluster_link_target target;
@@ -160,6 +167,7 @@ const struct store_driver store_gavel = {
             .renews_silently = true,
         },
     .check_url = check_url,
+    .session_ttl = session_ttl,
     .caution = caution,
     .open = open_store,
     .run = gavel_run,

@@ -43,6 +43,8 @@ test_commands_work_as_on_any_store() {
     local epoch
     serving
     expect 3 "$GAVEL" leader --store "$store"
+    expect 7 "$GAVEL" elect --store "$store" --stop-grace 3s --lease 3700ms # each of its mandates would lapse
+    has "$errors" "a lease of 5100 ms would do"
     pair
     epoch=$(epoch_of a)
     expect 0 "$GAVEL" leader --store "$store" --json

@@ -127,6 +127,24 @@ test_lease_that_is_proposed_for_a_grace_works() {
     expect 0 timeout "$limit_s" "$GAVEL" run --store "$store" --grace 4s --lease "$lease" -- true
 }
 
+# Where mandates last as long as sessions, it takes a longer lease; no node is asked.
+test_lease_that_is_proposed_for_sessions_works() {
+    local lease cluster=gavel://127.0.0.1:1
+    expect 7 "$GAVEL" check --store $cluster --stop-grace 3s
+    lease=$(grep -oE -- '--lease [0-9]+m?s would do' <<<"$errors" | cut -d' ' -f2)
+    [[ -n $lease ]] || fail "no lease is proposed: $errors"
+    expect 0 "$GAVEL" check --store $cluster --stop-grace 3s --lease "$lease"
+    has "$output" "the times add up"
+    expect 7 "$GAVEL" check --store $cluster --stop-grace 3s --lease 3700ms
+    has "$errors" "; a lease of ${lease%ms} ms would do"
+    expect 7 "$GAVEL" run --store $cluster --stop-grace 3s --lease 3700ms -- true
+    has "$errors" "; a lease of ${lease%ms} ms would do"
+    expect 7 "$GAVEL" check --store "$cluster?ttl_ms=3700" --stop-grace 3s --lease "$lease"
+    has "$errors" "; ttl_ms=${lease%ms} in the URL would do"
+    expect 0 "$GAVEL" check --store "$cluster?ttl_ms=${lease%ms}" --stop-grace 3s --lease "$lease"
+    has "$output" "the times add up"
+}
+
 test_graces_of_children_must_fit() {
     yaml 'grace: 2s\nlease: 9s\nchildren:\n  - {name: a, command: x, grace: 1s}\n  - {name: b, command: y, grace: 600ms}'
     refuses 7 "a 1000 + b 600 = 1600 ms" "--stop-grace 2100ms" -- -f "$scratch/gavel.yaml"

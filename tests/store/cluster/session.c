@@ -60,6 +60,10 @@ static void test_the_url_says_how_long_sessions_last(void **state)
     char url[500];
 
     (void)snprintf(url, sizeof url, "%s?ttl_ms=30000", b->cluster.url);
+    assert_int_equal(store_session_ttl_of(url), 30000);
+    assert_int_equal(store_session_ttl_of(b->cluster.url), 0);
+    assert_int_equal(store_session_ttl_of("gavel://h1:7600?ttl_ms=soon"), 0);
+    assert_int_equal(store_session_ttl_of("sqlite:/var/lib/gavel?ttl_ms=30000"), 0);
     a->store = open_store(url);
     assert_int_equal(store_open_session(a->store, &options, NULL), GAVEL_OK);
     (void)holder_await(a, STORE_NEWS_SESSION, NULL);

@@ -72,6 +72,23 @@ static const char *printed(struct scene *scene)
     return scene->text;
 }
 
+/* The instants of the picture: their letters, and their times. */
+static void assert_in_order(const char *text)
+{
+    long long before = -1;
+
+    for (char letter = 'A'; letter <= 'F'; letter++) {
+        char line[8] = {'\n', ' ', ' ', letter, ' '};
+        const char *at = strstr(text, line);
+        long long ms;
+
+        assert_non_null(at);
+        assert_int_equal(sscanf(at + strlen(line), "%lld ms", &ms), 1);
+        assert_true(ms >= before);
+        before = ms;
+    }
+}
+
 static void test_a_session_is_told_with_its_bounds(void **state)
 {
     struct scene *scene = *state;
@@ -103,6 +120,7 @@ static void test_a_session_is_told_with_its_bounds(void **state)
     assert_non_null(strstr(text, "have a new time to live"));
     assert_non_null(strstr(text, "keep-alives"));
     assert_null(strstr(text, "renewal"));
+    assert_in_order(text);
 }
 
 static void test_the_url_may_say_how_long_a_session_lives(void **state)
@@ -119,6 +137,38 @@ static void test_the_url_may_say_how_long_a_session_lives(void **state)
     scene->cli.config.store = "gavel://h1:7600?ttl_ms=500";
     assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_BUDGET);
     assert_non_null(strstr(scene->error.message, "never lead"));
+    assert_non_null(strstr(scene->error.message, "; ttl_ms=1600 in the URL would do"));
+    scene->cli.config.store = "gavel://h1:7600?ttl_ms=800";
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_BUDGET);
+    assert_non_null(strstr(scene->error.message, "keep-alive 266 (a third) + answer 50 = 316 ms"));
+    assert_non_null(strstr(scene->error.message, "; ttl_ms=1600 in the URL would do"));
+    scene->cli.config.store = "gavel://h1:7600?ttl_ms=1500";
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    assert_non_null(strstr(printed(scene), "ends the mandate; ttl_ms=1600 in the URL helps\n"));
+    scene->cli.config.store = "gavel://h1:7600?ttl_ms=1600";
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    assert_non_null(strstr(printed(scene), "the times add up"));
+}
+
+/* It fits a lease; but each keep-alive would be sent only after the work is told to stop. */
+static void test_a_session_whose_mandates_would_all_lapse_is_refused(void **state)
+{
+    struct scene *scene = *state;
+    struct gavel_settings *s = &scene->cli.config.settings;
+
+    assert_int_equal(gavel_settings_preset("cluster", s), GAVEL_OK);
+    s->stop_grace_ms = 3000;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_BUDGET);
+    assert_non_null(strstr(scene->error.message, "; --lease 5100ms would do"));
+    s->lease_ms = 3700; /* which would do for another store */
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_ERR_BUDGET);
+    assert_non_null(strstr(scene->error.message, "; a lease of 5100 ms would do"));
+    s->lease_ms = 5100;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
+    assert_non_null(strstr(printed(scene), "the times add up"));
+    s->lease_ms = 3700;
+    scene->store.has_sessions = false;
+    assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
 }
 
 static void test_a_lease_beyond_what_a_cluster_keeps_is_refused(void **state)
@@ -141,7 +191,8 @@ static void test_a_budget_that_is_tight_is_told(void **state)
     s->stop_grace_ms = 900;
     assert_int_equal(check_find(&scene->cli, &scene->findings, &scene->error), GAVEL_OK);
     text = printed(scene);
-    assert_non_null(strstr(text, "a keep-alive that takes a whole call time-out ends the mandate"));
+    assert_non_null(strstr(text, "takes a whole call time-out ends the mandate; --lease 2700ms helps\n"));
+    assert_in_order(text);
     assert_null(strstr(text, "the times add up"));
 }
 
@@ -198,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_session_is_told_with_its_bounds),
         TEST(test_the_url_may_say_how_long_a_session_lives),
+        TEST(test_a_session_whose_mandates_would_all_lapse_is_refused),
         TEST(test_a_lease_beyond_what_a_cluster_keeps_is_refused),
         TEST(test_a_budget_that_is_tight_is_told),
         TEST(test_stores_of_leases_are_told_as_ever),

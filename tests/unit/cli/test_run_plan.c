@@ -6,6 +6,7 @@
 #include "cli/settings/yaml_file.h"
 #include "config/run_environment.h"
 #include "config/run_grace.h"
+#include "core/candidate/session_bounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -480,15 +481,61 @@ static void test_the_lease_that_is_proposed_adds_up(void **state)
             assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
             settings.stop_grace_ms = graces[i];
             settings.drift_ppm = drifts[j];
-            assert_int_equal(run_settings_check(&settings, &error), GAVEL_ERR_BUDGET);
+            assert_int_equal(run_settings_check(&settings, NULL, &error), GAVEL_ERR_BUDGET);
             advice = strstr(error.message, "; --lease ");
             assert_non_null(advice);
             assert_int_equal(sscanf(advice, "; --lease %lld%2[ms] would do", &number, unit), 2);
             settings.lease_ms = strcmp(unit, "s") == 0 ? number * 1000 : number;
-            assert_int_equal(run_settings_check(&settings, NULL), GAVEL_OK);
+            assert_int_equal(run_settings_check(&settings, NULL, NULL), GAVEL_OK);
             settings.lease_ms -= settings.lease_ms / 50 + 200;
-            assert_int_equal(run_settings_check(&settings, NULL), GAVEL_ERR_BUDGET);
+            assert_int_equal(run_settings_check(&settings, NULL, NULL), GAVEL_ERR_BUDGET);
         }
+}
+
+/* The same where mandates last as long as a session; there one late answer does no harm, either. */
+static void test_the_lease_that_is_proposed_for_sessions_adds_up(void **state)
+{
+    static const gavel_ms graces[] = {2000, 3000, 4000, 10000, 3600000};
+    const struct run_sessions sessions = {0}, asked = {.asked_ttl_ms = 2000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof graces / sizeof graces[0]; i++) {
+        struct gavel_error error = {0};
+        struct gavel_settings settings;
+        struct session_terms terms;
+        struct gavel_bounds bounds;
+        const char *advice;
+        long long number;
+        char unit[3] = "";
+
+        assert_int_equal(gavel_settings_preset("cluster", &settings), GAVEL_OK);
+        settings.stop_grace_ms = graces[i];
+        assert_int_equal(run_settings_check(&settings, &sessions, &error), GAVEL_ERR_BUDGET);
+        advice = strstr(error.message, "; --lease ");
+        assert_non_null(advice);
+        assert_int_equal(sscanf(advice, "; --lease %lld%2[ms] would do", &number, unit), 2);
+        settings.lease_ms = strcmp(unit, "s") == 0 ? number * 1000 : number;
+        assert_int_equal(run_settings_check(&settings, &sessions, NULL), GAVEL_OK);
+        session_terms_of(&settings, 0, &terms);
+        session_bounds(&settings, &terms, &bounds);
+        assert_true(bounds.renew_slack_ms > 0);
+        settings.lease_ms -= settings.lease_ms / 3;
+        assert_int_equal(run_settings_check(&settings, &sessions, NULL), GAVEL_ERR_BUDGET);
+
+        assert_int_equal(run_settings_check(&settings, &asked, &error), GAVEL_ERR_BUDGET);
+        advice = strstr(error.message, "ttl_ms=");
+        assert_non_null(advice);
+        assert_int_equal(sscanf(advice, "ttl_ms=%lld in the URL would do", &number), 1);
+        advice = strstr(error.message, "; --lease ");
+        if (advice) {
+            long long lease;
+
+            assert_int_equal(sscanf(advice, "; --lease %lld%2[ms] and", &lease, unit), 2);
+            settings.lease_ms = strcmp(unit, "s") == 0 ? lease * 1000 : lease;
+        }
+        assert_int_equal(run_settings_check(&settings, &(struct run_sessions){.asked_ttl_ms = number}, NULL),
+                         GAVEL_OK);
+    }
 }
 
 static void test_what_no_lease_can_heal_gets_no_advice(void **state)
@@ -499,7 +546,7 @@ static void test_what_no_lease_can_heal_gets_no_advice(void **state)
     (void)state;
     assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
     settings.start_jitter_min_ms = 5;
-    assert_int_equal(run_settings_check(&settings, &error), GAVEL_ERR_BUDGET);
+    assert_int_equal(run_settings_check(&settings, NULL, &error), GAVEL_ERR_BUDGET);
     assert_null(strstr(error.message, "would do"));
 }
 
@@ -526,6 +573,7 @@ int main(void)
         TEST(test_a_command_may_use_what_the_kill_lead_leaves),
         TEST(test_graces_of_all_children_fit_together),
         cmocka_unit_test(test_the_lease_that_is_proposed_adds_up),
+        cmocka_unit_test(test_the_lease_that_is_proposed_for_sessions_adds_up),
         cmocka_unit_test(test_what_no_lease_can_heal_gets_no_advice),
     };
 #undef TEST
