@@ -171,6 +171,7 @@ test_progress_is_shown_on_a_terminal_only() {
 }
 
 test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
+    local address
     expect 4 ping gavel://127.0.0.1:1 --json
     has "$errors" "no node of gavel://127.0.0.1:1 answers"
     same "$(json error.name)" ERR_STORE_UNAVAILABLE
@@ -178,6 +179,10 @@ test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
     expect 4 ping "$store"
     expect 2 ping redis://h
     has "$errors" 'there is no store "redis" in this build'
+    for address in 127.0.0.1:27601 h1:7600,h2:7600 "[::1]:7600"; do
+        expect 2 ping "$address"
+        has "$errors" "write gavel://$address"
+    done
     expect 2 ping mariadb://h/db
     has "$errors" "it is called mysql: here"
 }
