@@ -174,7 +174,11 @@ test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
     local address
     expect 4 ping gavel://127.0.0.1:1 --json
     has "$errors" "no node of gavel://127.0.0.1:1 answers"
+    has "$errors" "if it is not running, start gaveld there"
     same "$(json error.name)" ERR_STORE_UNAVAILABLE
+    expect 4 ping gavel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3
+    has "$errors" "none of the 3 nodes of gavel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 answers (the last tried: 127.0.0.1:"
+    has "$errors" "if they are not running, start gaveld there"
     head -c 8192 /dev/urandom >"$store"
     expect 4 ping "$store"
     expect 2 ping redis://h
