@@ -46,6 +46,11 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
     if (cluster_link_is_path(address))
         return check_path(address, error);
     status = address_split(address, &parts, error);
+    if (status == GAVEL_OK && strspn(parts.port, "0") == strlen(parts.port))
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "%.120s has port 0, where no node can be reached; write the port of `clients:` of the node",
+            address);
     if (status != GAVEL_OK || has_tls || cluster_link_is_localhost(&parts))
         return status;
     /* Of a name it shows when it is looked up. */
