@@ -45,6 +45,10 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
 
     if (cluster_link_is_path(address))
         return check_path(address, error);
+    if (strchr(address, '@')) /* what stands before it may be a password, so it is not repeated */
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "gavel:// has no users and no passwords; write gavel://HOST:PORT, and certificates as in ?ca=FILE&cert=FILE&key=FILE");
     status = address_split(address, &parts, error);
     if (status == GAVEL_OK && strspn(parts.port, "0") == strlen(parts.port))
         return error_set(

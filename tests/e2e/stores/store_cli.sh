@@ -218,6 +218,10 @@ test_a_password_in_a_url_is_refused_and_not_repeated() {
         has "$errors" "a password must not be in the URL"
         has_not "$output$errors" s3cr3t
     done
+    expect 2 "$GAVEL" leader --store gavel://joe:s3cr3t@127.0.0.1:7600
+    has "$errors" "gavel:// has no users and no passwords"
+    has_not "$output$errors" s3cr3t
+    has_not "$errors" "gavel-stores(7)"
 }
 
 # Whoever is told that all is well must not be told otherwise by the first command that opens the store.

@@ -641,6 +641,7 @@ static void test_places_that_are_wrong_are_refused_with_the_part_that_is(void **
         {"127.0.0.1:99999", "99999"},
         {"127.0.0.1:0", "port 0"},
         {"n1:00?ca=a&cert=b&key=c", "port 0"},
+        {"me@127.0.0.1:7600", "no users"},
         {"10.0.0.1:7600", "add ca, cert and key"},
         {"127.0.0.1:1,[2001:db8::1]:7600", "2001:db8::1"},
         {"127.0.0.1:1?ca=a", "all three"},
