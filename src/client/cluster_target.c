@@ -45,7 +45,16 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
 
     if (cluster_link_is_path(address))
         return check_path(address, error);
+    if (strchr(address, '@')) /* what stands before it may be a password, so it is not repeated */
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "gavel:// has no users and no passwords; write gavel://HOST:PORT, and certificates as in ?ca=FILE&cert=FILE&key=FILE");
     status = address_split(address, &parts, error);
+    if (status == GAVEL_OK && strspn(parts.port, "0") == strlen(parts.port))
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "%.120s has port 0, where no node can be reached; write the port of `clients:` of the node",
+            address);
     if (status != GAVEL_OK || has_tls || cluster_link_is_localhost(&parts))
         return status;
     /* Of a name it shows when it is looked up. */

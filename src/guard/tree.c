@@ -98,7 +98,8 @@ enum gavel_status tree_open(struct tree *tree, enum contain contain, struct gave
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4, and cannot fail */
     status = open_proc(tree, error);
     if (status == GAVEL_OK && contain != CONTAIN_WALK) {
-        status = cgroup_open(tree, contain == CONTAIN_CGROUP, error);
+        /* What keeps us from a cgroup that nobody insists on is no error, and is not left as one. */
+        status = cgroup_open(tree, contain == CONTAIN_CGROUP, contain == CONTAIN_CGROUP ? error : NULL);
         if (status != GAVEL_OK && contain == CONTAIN_AUTO)
             status = GAVEL_OK;
     }

@@ -6,6 +6,7 @@
 
 #include "net/cut.h"
 #include "os/clock.h"
+#include "wire/client.h"
 
 #include <event2/buffer.h>
 #include <string.h>
@@ -109,6 +110,29 @@ static void take_proof(struct connection *connection, const struct peer_frame *f
         frame_bad(connection, "it sends before it has proven who it is");
 }
 
+/* Whether a client of the cluster greets us, as one does that was given the port for other nodes. */
+static bool is_from_client(const uint8_t *bytes, size_t size)
+{
+    Gavel__ClientFrame *frame;
+    const char *reason;
+    bool is_hello;
+
+    if (client_frame_unpack(bytes, size, &frame, &reason) != GAVEL_OK)
+        return false;
+    is_hello = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_HELLO;
+    client_frame_free(frame);
+    return is_hello;
+}
+
+/* Of a frame that is not one of ours: the reason, or a better one. */
+static const char *explain_frame(const struct connection *connection, const uint8_t *bytes, size_t size,
+                                 const char *reason)
+{
+    if (connection->phase == PHASE_HELLO && !connection->is_dialled && is_from_client(bytes, size))
+        return "this is the port for other nodes (`listen:`); clients use that of `clients:` in the node's file";
+    return reason;
+}
+
 /* Returns whether to go on. */
 static bool take(struct connection *connection, const uint8_t *bytes, size_t size)
 {
@@ -116,7 +140,7 @@ static bool take(struct connection *connection, const uint8_t *bytes, size_t siz
     struct peer_frame frame;
 
     if (peer_frame_decode(bytes, size, &frame, &reason) != GAVEL_OK) {
-        frame_bad(connection, reason);
+        frame_bad(connection, explain_frame(connection, bytes, size, reason));
         return false;
     }
     if (connection->phase == PHASE_HELLO)

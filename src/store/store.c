@@ -84,6 +84,30 @@ static const struct store_driver *find_driver(const char *url, const char **ret_
     return NULL;
 }
 
+/* An address of a node as people write it without "gavel://": a port follows the first colon. */
+static bool is_address(const char *url)
+{
+    const char *port = url + strcspn(url, ":");
+
+    if (url[0] == '[' && strstr(url, "]:"))
+        port = strstr(url, "]:") + 1;
+    if (port == url || *port != ':' || strchr(url, '@'))
+        return false;
+    port++;
+    return strspn(port, "0123456789") > 0 && strchr(",/?", port[strspn(port, "0123456789")]);
+}
+
+/* Without its options, which are nobody's business. */
+static enum gavel_status refuse_address(const char *url, struct gavel_error *error)
+{
+    size_t length = strcspn(url, "/?");
+    int shown = length > 150 ? 150 : (int)length;
+
+    return error_set(error, GAVEL_ERR_INVALID,
+                     "\"%.*s\" is not a store; for nodes of a cluster write gavel://%.*s", shown, url, shown,
+                     url);
+}
+
 static enum gavel_status refuse_scheme(const char *url, struct gavel_error *error)
 {
     size_t length = strcspn(url, ":");
@@ -99,6 +123,8 @@ static enum gavel_status refuse_scheme(const char *url, struct gavel_error *erro
         if (is_scheme(other_schemes[i].scheme, url, length))
             return error_set(error, GAVEL_ERR_INVALID, "there is no store \"%s\"; it is called %s: here",
                              other_schemes[i].scheme, other_schemes[i].ours);
+    if (is_address(url) && store_driver_of("gavel"))
+        return refuse_address(url, error);
     for (size_t i = 0; store_drivers[i]; i++) {
         size_t used = strlen(known);
 

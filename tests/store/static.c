@@ -131,6 +131,7 @@ static void test_a_url_that_assigns_nobody_is_refused(void **state)
 
 static void test_a_url_finds_its_driver(void **state)
 {
+    static const char *const no_addresses[] = {"h:x", ":1", "h:", "h:1x", "h:1,me@i", "[:1x"};
     struct store *store = NULL;
     struct gavel_error error;
 
@@ -146,6 +147,10 @@ static void test_a_url_finds_its_driver(void **state)
     assert_int_equal(store_open("redis://x", &store, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "redis"));
     assert_non_null(strstr(error.message, "sqlite"));
+    for (size_t i = 0; i < sizeof no_addresses / sizeof *no_addresses; i++) {
+        assert_int_equal(store_open(no_addresses[i], &store, &error), GAVEL_ERR_INVALID);
+        assert_null(strstr(error.message, "gavel://"));
+    }
     assert_int_equal(store_open("", &store, &error), GAVEL_ERR_INVALID);
     assert_int_equal(store_open(NULL, &store, NULL), GAVEL_ERR_INVALID);
     assert_null(store);

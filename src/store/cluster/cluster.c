@@ -80,6 +80,22 @@ static void caution(const char *rest, char *ret_text, size_t size)
         secret_caution(target.key, ret_text, size);
 }
 
+/* Most likely they do not run; only then is it their configuration. */
+static enum gavel_status no_node(const struct gavel_store *gavel, struct gavel_error *error)
+{
+    const char *trouble = gavel->trouble[0] ? gavel->trouble : "no connection yet";
+
+    if (gavel->target.count == 1)
+        return error_set(
+            error, GAVEL_ERR_STORE_UNAVAILABLE,
+            "no node of %s answers: %s; if it is not running, start gaveld there; if it is, it needs `clients:` or `socket:` in its file; or name another node",
+            gavel->where, trouble);
+    return error_set(
+        error, GAVEL_ERR_STORE_UNAVAILABLE,
+        "none of the %zu nodes of %s answers (the last tried: %s); if they are not running, start gaveld there; if they are, they need `clients:` or `socket:` in their files; or name other nodes",
+        gavel->target.count, gavel->where, trouble);
+}
+
 static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_error *error)
 {
     enum gavel_status status = GAVEL_OK;
@@ -91,10 +107,7 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
     if (!gavel->is_up && gavel->is_refused)
         status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->trouble);
     else if (!gavel->is_up)
-        status = error_set(
-            error, GAVEL_ERR_STORE_UNAVAILABLE,
-            "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, or name other nodes",
-            gavel->where, gavel->trouble[0] ? gavel->trouble : "no connection yet");
+        status = no_node(gavel, error);
     pthread_mutex_unlock(&gavel->push.lock);
     return status;
 }

@@ -171,13 +171,22 @@ test_progress_is_shown_on_a_terminal_only() {
 }
 
 test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
+    local address
     expect 4 ping gavel://127.0.0.1:1 --json
     has "$errors" "no node of gavel://127.0.0.1:1 answers"
+    has "$errors" "if it is not running, start gaveld there"
     same "$(json error.name)" ERR_STORE_UNAVAILABLE
+    expect 4 ping gavel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3
+    has "$errors" "none of the 3 nodes of gavel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 answers (the last tried: 127.0.0.1:"
+    has "$errors" "if they are not running, start gaveld there"
     head -c 8192 /dev/urandom >"$store"
     expect 4 ping "$store"
     expect 2 ping redis://h
     has "$errors" 'there is no store "redis" in this build'
+    for address in 127.0.0.1:27601 h1:7600,h2:7600 "[::1]:7600"; do
+        expect 2 ping "$address"
+        has "$errors" "write gavel://$address"
+    done
     expect 2 ping mariadb://h/db
     has "$errors" "it is called mysql: here"
 }
@@ -209,6 +218,10 @@ test_a_password_in_a_url_is_refused_and_not_repeated() {
         has "$errors" "a password must not be in the URL"
         has_not "$output$errors" s3cr3t
     done
+    expect 2 "$GAVEL" leader --store gavel://joe:s3cr3t@127.0.0.1:7600
+    has "$errors" "gavel:// has no users and no passwords"
+    has_not "$output$errors" s3cr3t
+    has_not "$errors" "gavel-stores(7)"
 }
 
 # Whoever is told that all is well must not be told otherwise by the first command that opens the store.

@@ -298,6 +298,8 @@ static void test_a_stranger_that_does_not_greet_is_closed(void **state)
         {"\x00\x00\x00\x00", 4, "bytes that are not a frame"},
         {"\x00\x00\x20\x00", 4, "bytes that are not a frame"}, /* too long for a first frame */
         {"\x00\x00\x00\x04\xff\xff\xff\xff", 8, "bytes that are not a frame"},
+        {"\x00\x00\x00\x08\x0a\x06\x08\x01\x10\x01\x1a\x00", 12,
+         "this is the port for other nodes (`listen:`); clients use that of `clients:` in the node's file"},
         {"", 0, "no greeting within 300 ms"},
         {"\x00\x00\x01\x00 and then silence", 21, "no greeting within 300 ms"},
     };
