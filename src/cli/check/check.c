@@ -84,7 +84,7 @@ static char letter_of(int instant) { return (char)('A' + instant); }
  * side. */
 static void print_picture(const struct cli *cli, const struct gavel_settings *s, const struct findings *f)
 {
-    struct instant instants[INSTANTS];
+    struct instant instants[INSTANTS] = {0};
     char bar[PICTURE_COLUMNS + INSTANTS + 1];
     gavel_ms longest;
     int last = -1;
