@@ -49,7 +49,10 @@
  * would go on meanwhile. If even that hangs, or the process does not run at
  * all, the kernel kills it (SIGKILL) half a stop_margin_ms after the deadline;
  * that was arranged when the mandate began. So a leader that is stopped by
- * SIGSTOP or a debugger does not wake up again after its deadline.
+ * SIGSTOP or a debugger does not wake up again after its deadline. Process 1 of
+ * a pid namespace (a container without an init) is the exception: the kernel
+ * spares it from signals from inside. After SIGCONT it runs on for moments, until
+ * it is aborted; gavel_is_leader() is right all the time. Start it under an init.
  *
  * The on_demoted of all groups of one handle run one after the other. Those
  * that lose their mandates at the same time, as when the store is away, share

@@ -228,6 +228,12 @@ struct store_reply {
     char note[256];    /* READ: a remark about the holder, for people; mostly "" */
 };
 
+/* A store with sessions is a cluster of nodes. What is said of one that is silent, by whoever gives up first:
+ * which it is, and what is known of the reason. */
+#define STORE_SILENT_CLUSTER                                                                                 \
+    "%.80s has not answered in time: %.70s; a majority of its nodes must run and reach each other"
+#define STORE_SILENT_CLUSTER_CAUSE "it has no leader, or is overloaded"
+
 /* Frees what a reply owns and empties it. Safe on NULL and on an empty reply. */
 void store_reply_done(struct store_reply *reply);
 

@@ -173,7 +173,9 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
     }
     if (reply)
         keep_words(&c->trouble, "%s", reply->message);
-    else /* a call is given up a moment before the driver says so in its own words */
+    else if (c->has_sessions) /* a call is given up a moment before the driver says so in its own words */
+        keep_words(&c->trouble, STORE_SILENT_CLUSTER, c->store, STORE_SILENT_CLUSTER_CAUSE);
+    else
         keep_words(&c->trouble, "%s did not answer in time; it may be overloaded, frozen or cut off",
                    c->store);
     if (breaker_failed(&c->breaker, &c->settings, c->now)) {

@@ -101,9 +101,8 @@ static void link_state(void *user, enum client_state state, const char *trouble)
     if (!dead->is_done && cluster_link_is_refused(dead->link))
         fail(dead, GAVEL_ERR_STORE_DENIED, trouble);
     else if (!dead->is_done) /* what is said if time is over */
-        dead->status =
-            error_set(&dead->error, GAVEL_ERR_TIMEOUT, "%.80s has not answered in time: %.70s",
-                      dead->store->where, trouble[0] ? trouble : "it has no leader, or is overloaded");
+        dead->status = error_set(&dead->error, GAVEL_ERR_TIMEOUT, "%.80s has not answered in time: %.70s",
+                                 dead->store->where, trouble[0] ? trouble : STORE_SILENT_CLUSTER_CAUSE);
     pthread_mutex_unlock(&dead->store->push.lock);
 }
 

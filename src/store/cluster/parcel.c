@@ -48,10 +48,8 @@ void gavel_parcel_fail(struct gavel_parcel *parcel, uint32_t status, const char 
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[i]];
 
         if (status == GAVEL_ERR_TIMEOUT) /* by whoever has given up first */
-            reply_fail(
-                reply, GAVEL_ERR_TIMEOUT,
-                "%.80s has not answered in time: %.70s; a majority of its nodes must run and reach each other",
-                gavel->where, gavel->trouble[0] ? gavel->trouble : "it has no leader, or is overloaded");
+            reply_fail(reply, GAVEL_ERR_TIMEOUT, STORE_SILENT_CLUSTER, gavel->where,
+                       gavel->trouble[0] ? gavel->trouble : STORE_SILENT_CLUSTER_CAUSE);
         else
             gavel_take_failure(status, message, reply);
     }

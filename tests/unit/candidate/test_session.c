@@ -31,6 +31,19 @@ static void test_the_answer_to_a_heartbeat_elects(void **state)
     assert_int_equal(candidate_stop_lead(&f->candidate), ns_from_ms(550));
 }
 
+/* In the words of the driver, which it gives up a moment before. */
+static void test_a_cluster_that_is_silent_is_said_to_need_a_majority(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    pass(f, 8000); /* nobody answers */
+    assert_non_null(f->candidate.trouble);
+    assert_string_equal(
+        f->candidate.trouble,
+        "the store has not answered in time: it has no leader, or is overloaded; a majority of its nodes must run and reach each other");
+}
+
 static void test_a_push_and_a_read_elect(void **state)
 {
     struct fixture *f = *state;
@@ -717,6 +730,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_answer_to_a_heartbeat_elects),
+        TEST(test_a_cluster_that_is_silent_is_said_to_need_a_majority),
         TEST(test_a_push_and_a_read_elect),
         TEST(test_a_push_before_the_first_heartbeat_was_answered_elects_nobody),
         TEST(test_what_is_held_by_another_id_in_our_session_is_not_ours),
