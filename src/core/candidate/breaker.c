@@ -93,3 +93,9 @@ void breaker_nudge(struct breaker *breaker)
     breaker->state = BREAKER_HALF_OPEN;
     breaker->trials = 0;
 }
+
+void breaker_forget(struct breaker *breaker)
+{
+    if (breaker->state == BREAKER_HALF_OPEN && breaker->trials > 0)
+        breaker->trials--;
+}

@@ -51,4 +51,7 @@ bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settin
 /* A reason to try early, such as a doorbell: an open breaker becomes half open. */
 void breaker_nudge(struct breaker *breaker);
 
+/* Nobody will learn what came of a call that it let through while half open: another may be tried. */
+void breaker_forget(struct breaker *breaker);
+
 #endif

@@ -88,6 +88,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
                bool is_urgent, gavel_ns *ret_retry_at)
 {
     struct candidate_call *call = &c->calls[slot];
+    bool was_closed = c->breaker.state == BREAKER_CLOSED;
     struct candidate_action *action;
 
     ASSERT((unsigned)slot < SLOT_COUNT);
@@ -100,6 +101,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
         .op = request->op,
         .id = ++c->next_call,
         .session = request->session,
+        .is_trial = !is_urgent && !was_closed,
         .sent_at = c->now,
         .give_up_at = c->now + ns_from_ms(c->settings.call_timeout_ms),
     };
@@ -109,6 +111,15 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
     action->call.request = *request;
     action->call.request.give_up_at = call->give_up_at;
     return true;
+}
+
+void call_forget(struct candidate *c, enum candidate_slot slot)
+{
+    struct candidate_call *call = &c->calls[slot];
+
+    if (call->is_pending && call->is_trial)
+        breaker_forget(&c->breaker);
+    call->is_pending = false;
 }
 
 /* A no of a store with sessions to this operation. */

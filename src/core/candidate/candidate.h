@@ -233,6 +233,7 @@ struct candidate_call {
     enum store_op op;
     uint64_t id;
     uint64_t session; /* that it was sent in */
+    bool is_trial;    /* the breaker waits for what comes of it */
     gavel_ns sent_at;
     gavel_ns give_up_at;
 };

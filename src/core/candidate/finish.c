@@ -161,7 +161,7 @@ void finish_session_over(struct candidate *c)
     ASSERT(c->is_finishing);
     if (c->settle_until == 0)
         c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
-    c->calls[SLOT_MANDATE].is_pending = false;
+    call_forget(c, SLOT_MANDATE);
     c->settle_at = c->now;
 }
 

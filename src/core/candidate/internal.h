@@ -41,6 +41,8 @@ static inline const char *kept_name(const char *place) { return place ? place : 
  * back. */
 bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
                bool is_urgent, gavel_ns *ret_retry_at);
+/* Its answer is of no interest any more. */
+void call_forget(struct candidate *c, enum candidate_slot slot);
 struct store_request call_request(const struct candidate *c, enum store_op op);
 struct process_id call_process(const struct candidate *c); /* whose death ends our work, for the record */
 void call_reply(struct candidate *c, uint64_t id, const struct store_reply *reply);

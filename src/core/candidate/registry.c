@@ -174,7 +174,7 @@ void registry_leave_again(struct candidate *c)
 
     ASSERT(c->is_leaving);
     c->leave_at = NEVER;
-    c->calls[SLOT_BEAT].is_pending = false;
+    call_forget(c, SLOT_BEAT);
     request.registration.instance = c->instance;
     memcpy(request.registration.id, c->id, sizeof request.registration.id);
     (void)call_send(c, SLOT_BEAT, &request, true, &retry_at); /* urgent calls are never held back */

@@ -48,7 +48,7 @@ static void begin_anew(struct candidate *c)
         return;
     }
     if (beat->session != 0)
-        beat->is_pending = false; /* one that was to go with any session still may */
+        call_forget(c, SLOT_BEAT); /* one that was to go with any session still may */
     c->beat_at = ns_min(c->beat_at, c->now);
     if (c->session.number == 0)
         return;
@@ -68,7 +68,7 @@ static void end_mandate(struct candidate *c)
         finish_session_over(c);
     } else if (c->state == CANDIDATE_STOPPING && !c->is_work_running) {
         c->settle_at = NEVER;
-        c->calls[SLOT_MANDATE].is_pending = false; /* its release has nothing to end any more */
+        call_forget(c, SLOT_MANDATE); /* its release has nothing to end any more */
         stop_end(c, false);
     }
 }

@@ -54,7 +54,7 @@ void stop_send_release(struct candidate *c)
         ASSERT(!session_is_over(c) || PLANTED(FORMER_SESSION_RELEASED));
     c->settle_at = NEVER;
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
-    c->calls[SLOT_MANDATE].is_pending = false;
+    call_forget(c, SLOT_MANDATE);
     strcpy(request.record.successor, kept_name(c->successor)); /* a name fits */
     if (c->has_outcome) {                                      /* whoever has one ends, and names nobody */
         c->outcome.attempts = c->attempts < UINT32_MAX ? c->attempts + 1 : c->attempts;

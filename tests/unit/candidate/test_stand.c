@@ -692,6 +692,32 @@ static void test_a_leader_that_is_superseded_looks_again_also_with_an_open_break
     assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
 }
 
+/* Otherwise the breaker waits for its outcome for ever, and lets nothing through. */
+static void test_a_look_of_the_breaker_that_is_forgotten_is_made_again(void **state)
+{
+    struct fixture *f = *state;
+
+    follow(f);
+    f->candidate.breaker = (struct breaker){.state = BREAKER_OPEN,
+                                            .opened_at = ns_from_ms(f->now),
+                                            .failed_at = ns_from_ms(f->now),
+                                            .retry_at = ns_from_ms(f->now + 500)};
+    feed(f, (struct candidate_event){.kind = CANDIDATE_DOORBELL});
+    (void)await(f, STORE_READ); /* is not answered … */
+    assert_int_equal(f->candidate.breaker.state, BREAKER_HALF_OPEN);
+    tell(f, shown(f, 9, "me", true));
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    resign(f);
+    work_stopped(f); /* … since its place is taken … */
+    assert_non_null(pending(f, STORE_RELEASE));
+    open_session(f, 2); /* … by what has nothing to end any more */
+    tick(f);
+    assert_int_equal(f->candidate.state, CANDIDATE_STANDBY);
+    (void)await(f, STORE_READ);
+    answer(f, STORE_READ, shown(f, 10, "", false));
+    assert_int_equal(await(f, STORE_HEARTBEAT).session, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -733,6 +759,7 @@ int main(void)
         TEST(test_a_wish_that_comes_too_early_is_asked_again_later),
         TEST(test_a_wish_for_one_who_is_not_there_is_answered),
         TEST(test_a_leader_that_is_superseded_looks_again_also_with_an_open_breaker),
+        TEST(test_a_look_of_the_breaker_that_is_forgotten_is_made_again),
     };
 
     return cmocka_run_group_tests_name("candidate: standing by session", tests, NULL, NULL);
