@@ -109,6 +109,9 @@ void referee_granted(struct world *world, const struct grant *granted, unsigned 
 {
     struct referee *referee = &world->referee;
     const struct process *process = &world->processes[granted->slot];
+    const struct grant *previous = referee_grant(world, referee->last_epoch);
+    /* Who is granted a mandate that it cannot take up gives it back, and was no leader. */
+    bool was_led = !world->profile.has_sessions || (previous && previous->was_led);
     unsigned long long epoch = granted->epoch;
 
     if (granted->epoch <= referee->last_epoch)
@@ -122,7 +125,7 @@ void referee_granted(struct world *world, const struct grant *granted, unsigned 
     referee->last_epoch = granted->epoch;
     referee->grant_count++;
     referee->grants[granted->epoch % GRANTS_KEPT] = *granted;
-    if (previous_slot == SLOTS_MAX || !is_stable(world) || may_be_preempted(world, previous_slot))
+    if (previous_slot == SLOTS_MAX || !was_led || !is_stable(world) || may_be_preempted(world, previous_slot))
         return;
     if (previous_slot == granted->slot && world->profile.settings[granted->slot].max_mandate_ms > 0)
         return;
@@ -236,12 +239,13 @@ void referee_renewed(struct world *world, const struct message *message, uint64_
 
 void referee_mandate(struct world *world, const struct process *process, uint64_t epoch)
 {
-    const struct grant *grant = referee_grant(world, epoch);
+    struct grant *grant = referee_grant(world, epoch);
 
     world->referee.leader_seen_at = world->now; /* it may hand over again before the next probe */
     if (!grant)
         violate(world, INVARIANT_S1, "%s leads with epoch %llu, which was not granted", process->label,
                 (unsigned long long)epoch);
+    grant->was_led = true;
     if (grant->slot != process->slot || grant->incarnation != process->incarnation)
         violate(world, INVARIANT_S1, "%s leads with epoch %llu, which was granted to process %u of %s",
                 process->label, (unsigned long long)epoch, grant->incarnation,

@@ -50,6 +50,7 @@ struct grant {
     uint32_t incarnation;
     uint64_t session; /* 0: of a store without them */
     gavel_ns at;
+    bool was_led; /* somebody has taken it up */
 };
 
 struct referee {

@@ -18,8 +18,10 @@ void referee_check_patience(struct world *world, const struct grant *granted)
     const struct candidate *candidate = &process->candidate;
     bool has_seen = candidate->seen.is_known && candidate->seen.record.epoch >= world->store.record.epoch;
 
+    /* One that does not stand any more has no word in it; what it said before may still be under way. */
     if (!process->is_alive || process->incarnation != granted->incarnation || !has_seen ||
-        candidate->is_patient || strcmp(process->id, world->store.record.holder) == 0)
+        candidate->is_patient || !candidate->is_standing ||
+        strcmp(process->id, world->store.record.holder) == 0)
         return;
     referee_check_early(world, granted);
 }
