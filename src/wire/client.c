@@ -39,7 +39,7 @@ static void *spend(void *context, size_t size)
         return NULL;
     }
     purse->left -= size + PIECE_BYTES;
-    piece = malloc(size);
+    piece = calloc(1, size); /* padding, too: what is decided upon is compared by bytes */
     if (!piece)
         purse->is_short = true;
     return piece;
