@@ -384,6 +384,8 @@ static void *go_on_later(void *argument)
     return NULL;
 }
 
+static bool is_in_other(void *argument) { return fake_is_in(argument, "other"); }
+
 static bool is_out_of_other(void *argument) { return !fake_is_in(argument, "other"); }
 
 /* Otherwise it stays in the group for as long as the process keeps the session, which survives. */
@@ -398,8 +400,7 @@ static void test_what_is_left_while_the_store_hangs_is_left_afterwards(void **st
     settings.call_timeout_ms = 300;
     led_begin(&led, 7000, &settings, NULL);
     assert_int_equal(fake_join(led.gavel, "other", "x", &settings, &other, NULL), GAVEL_OK);
-    while (!fake_is_in(&led.fake, "other"))
-        fake_prolong(&led.fake);
+    assert_true(fake_comes_true(&led.fake, is_in_other, &led.fake));
     pthread_mutex_lock(&led.fake.mutex);
     led.fake.hangs = true;
     pthread_mutex_unlock(&led.fake.mutex);
